@@ -1,15 +1,20 @@
 //! The client libraries in `gateway/clients`: each has the same results for all vectors, and at a running installation: every
 //! profile, a whole login, and what goes wrong. Each library's `run-vectors` says how.
 
+mod bodies;
+mod calls;
+mod driver;
+mod network;
+mod redirect;
+mod users;
+
 use std::{
     fs,
     process::{Command, Output, Stdio},
-    time::Duration,
 };
 
 use end_to_end::{
-    browser::{Browser, Decision},
-    client_library::{first_difference, library},
+    client_library::{copy, first_difference, library},
     documents::root,
     folder::Folder,
     port::free_address,
@@ -20,125 +25,38 @@ use end_to_end::{
     waiting::until,
 };
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout},
-    task::spawn_blocking,
-    time::timeout,
-};
+use tokio::task::spawn_blocking;
 
-/// How long an answer may take: some languages compile first.
-const MAX_ANSWER: Duration = Duration::from_secs(120);
+use self::driver::Driver;
+
+/// What a language cannot, as `gateway/clients/README.md` says.
+const EXCEPTIONS: &[(&str, Ability)] = &[
+    ("shell", Ability::Connections),
+    ("shell", Ability::Events),
+    ("csharp", Ability::Interim),
+    ("csharp", Ability::EllipticCurves),
+];
+
+/// What not every library can.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ability {
+    /// Connections are kept, and threads share them.
+    Connections,
+    /// Server-sent events are read as they arrive.
+    Events,
+    /// Interim responses are skipped.
+    Interim,
+    /// Certificates have keys of elliptic curves.
+    EllipticCurves,
+}
+
+fn can(language: &str, ability: Ability) -> bool {
+    !EXCEPTIONS.contains(&(language, ability))
+}
 
 async fn finished(mut command: Command) -> Output {
     let output = spawn_blocking(move || command.output()).await.unwrap();
     output.unwrap()
-}
-
-/// A library's program that calls a gateway.
-struct Driver {
-    language: &'static str,
-    child: Child,
-    input: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-}
-
-impl Driver {
-    fn start(language: &'static str) -> Self {
-        Self::start_with(language, Stdio::inherit())
-    }
-
-    fn start_with(language: &'static str, errors: Stdio) -> Self {
-        let mut command = tokio::process::Command::new(library(language).join("run-vectors"));
-        command.arg("drive").kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(errors).spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self {
-            language,
-            input: child.stdin.take().unwrap(),
-            answers,
-            child,
-        }
-    }
-
-    /// Ends it, and returns what it wrote to standard error, which is a pipe.
-    async fn end(self) -> String {
-        let Self {
-            mut child, input, ..
-        } = self;
-        drop(input);
-        let mut errors = Vec::new();
-        let mut pipe = child.stderr.take().unwrap();
-        let read = timeout(MAX_ANSWER, pipe.read_to_end(&mut errors)).await;
-        read.unwrap_or_else(|_| panic!("{}: it does not end", self.language))
-            .unwrap();
-        String::from_utf8_lossy(&errors).into_owned()
-    }
-
-    async fn send(&mut self, command: &Value) {
-        let line = format!("{command}\n");
-        self.input.write_all(line.as_bytes()).await.unwrap();
-    }
-
-    async fn answer(&mut self) -> Value {
-        let line = timeout(MAX_ANSWER, self.answers.next_line()).await;
-        let line = line.unwrap_or_else(|_| panic!("{}: no answer", self.language));
-        let line = line
-            .unwrap()
-            .unwrap_or_else(|| panic!("{}: it ended", self.language));
-        serde_json::from_str(&line)
-            .unwrap_or_else(|error| panic!("{}: {error}: {line}", self.language))
-    }
-
-    async fn ask(&mut self, command: Value) -> Value {
-        self.send(&command).await;
-        self.answer().await
-    }
-
-    /// A new client of an application, with further settings.
-    async fn client(&mut self, stack: &Stack, app: &Application, further: Value) {
-        let mut settings = json!({ "url": stack.origin(), "key": app.key, "app": app.ident });
-        let members = further.as_object().unwrap().clone();
-        settings.as_object_mut().unwrap().extend(members);
-        let made = self.ask(json!({ "new": settings })).await;
-        assert_eq!(made["ok"], true, "{}: {made}", self.language);
-    }
-
-    /// Calls, which begins a login and needs no account.
-    async fn begin(&mut self) -> Value {
-        let pairs = json!([
-            ["provider", "bitbucket"],
-            ["q", "it's a/b+c ~*()! 张 \u{1f600}"],
-            ["empty", ""],
-            ["10", "x"],
-            ["9", "0"]
-        ]);
-        self.ask(json!({ "call": { "method": "POST", "path": "/login", "pairs": pairs } }))
-            .await
-    }
-
-    /// As the person who opens the address and allows the login.
-    async fn log_in(&mut self) -> Value {
-        let begun = self
-            .ask(json!({ "login": { "provider": "bitbucket" } }))
-            .await;
-        let (address, code) = (begun["open"].as_str(), begun["user_code"].as_str());
-        let mut browser = Browser::default();
-        let page = browser
-            .open(address.unwrap_or_else(|| panic!("{}: {begun}", self.language)))
-            .await;
-        assert!(
-            page.text().contains(code.unwrap()),
-            "{}: {begun}",
-            self.language
-        );
-        let provider = browser.confirm(&page).await;
-        browser
-            .decide_and_follow(&provider, "ada", Decision::Allow)
-            .await;
-        self.answer().await
-    }
 }
 
 /// Each profile, as arguments of `signpost app create` and as a setting of a client.
@@ -553,18 +471,14 @@ async fn compares_what_was_signed(language: &'static str) {
 /// Runs a library's sample as a project of its own, edited, and returns what it prints.
 async fn run_sample(
     language: &str,
-    [file, sample, run]: [&str; 3],
+    [sample, run]: [&str; 2],
     key: &str,
     edit: impl Fn(&str) -> String,
 ) -> String {
     let text = fs::read_to_string(library(language).join(sample)).unwrap();
     let folder = Folder::create();
     let copied = folder.path().join(language);
-    // The one file is all that a project needs.
-    fs::create_dir_all(copied.join(sample).parent().unwrap()).unwrap();
-    for needed in file.split(' ') {
-        fs::copy(library(language).join(needed), copied.join(needed)).unwrap();
-    }
+    copy(language, &copied);
     fs::create_dir(folder.path().join("data")).unwrap();
     fs::write(folder.path().join("data/app.key"), format!("{key}\n")).unwrap();
     fs::write(copied.join(sample), edit(&text)).unwrap();
@@ -580,7 +494,7 @@ async fn run_sample(
 }
 
 /// The first call, whose lines the documents show: a test of the gateway's samples compares them.
-async fn run_documented(language: &str, files: [&str; 3]) {
+async fn run_documented(language: &str, files: [&str; 2]) {
     let stack = Stack::start().await;
     let edit = |text: &str| {
         text.replace("http://127.0.0.1:8080", &stack.origin())
@@ -594,7 +508,7 @@ async fn run_documented(language: &str, files: [&str; 3]) {
 }
 
 /// The first call of an application's card, pasted, at an API without logins whose application has rules of its own.
-async fn run_card(language: &str, files: [&str; 3]) {
+async fn run_card(language: &str, files: [&str; 2]) {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().multi().in_front_of(&backend);
     let toml = "prefix = 'Shop'\n[sign]\ncallback_paths = []";
@@ -631,7 +545,7 @@ async fn run_card(language: &str, files: [&str; 3]) {
 }
 
 macro_rules! languages {
-    ($($language:ident $file:literal $sample:literal $run:literal,)*) => {$(
+    ($($language:ident $sample:literal $run:literal,)*) => {$(
         mod $language {
             use super::*;
 
@@ -669,26 +583,56 @@ macro_rules! languages {
             }
 
             #[tokio::test]
+            async fn many_users_and_threads_share_a_client() {
+                users::mixes_no_users(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn any_method_and_body_arrives_as_it_was_signed() {
+                bodies::sends_any_body(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn a_call_has_its_own_arguments_and_hands_on_all_of_the_response() {
+                calls::keeps_to_its_arguments(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn a_call_waits_as_it_is_told_and_ends_in_time() {
+                calls::keeps_to_its_time(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn a_login_by_redirect_is_exchanged_with_its_verifier() {
+                redirect::logs_in_by_redirect(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn certificates_and_a_proxy_of_ones_own_are_used() {
+                network::uses_certificates_and_proxies(LANGUAGE).await;
+            }
+
+            #[tokio::test]
             async fn the_first_call_works_as_the_documents_show_it() {
-                run_documented(LANGUAGE, [$file, $sample, $run]).await;
+                run_documented(LANGUAGE, [$sample, $run]).await;
             }
 
             #[tokio::test]
             async fn the_first_call_of_a_card_works_as_it_is_pasted() {
-                run_card(LANGUAGE, [$file, $sample, $run]).await;
+                run_card(LANGUAGE, [$sample, $run]).await;
             }
         }
     )*};
 }
 
 languages! {
-    python "signpost.py" "sample.py" "python3 -B $LIBRARY/sample.py",
-    javascript "signpost.mjs" "sample.mjs" "node $LIBRARY/sample.mjs",
-    go "signpost.go go.mod" "sample/main.go" "(cd $LIBRARY && go build -o sample.out ./sample) && $LIBRARY/sample.out",
-    java "Signpost.java" "Sample.java" "javac -d classes $LIBRARY/Sample.java $LIBRARY/Signpost.java && java -cp classes Sample",
-    php "Signpost.php" "sample.php" "php $LIBRARY/sample.php",
-    csharp "Signpost.cs" "Sample.cs" "mcs -out:sample.exe $LIBRARY/Sample.cs $LIBRARY/Signpost.cs -r:System.Net.Http && mono sample.exe",
-    shell "signpost.sh" "sample.sh" "bash $LIBRARY/sample.sh",
+    python "sample.py" "python3 -B $LIBRARY/sample.py",
+    javascript "sample.mjs" "node $LIBRARY/sample.mjs",
+    go "sample/main.go" "(cd $LIBRARY && go build -buildvcs=false -o sample.out ./sample) && $LIBRARY/sample.out",
+    java "Sample.java" "javac -d classes $LIBRARY/Sample.java $LIBRARY/src/main/java/signpost/*.java && java -cp classes Sample",
+    php "sample.php" "php $LIBRARY/sample.php",
+    csharp "Sample.cs" "mcs -out:sample.exe $LIBRARY/{Sample,Client,Json,Signature,Transport,Types}.cs -r:System.Net.Http && mono sample.exe",
+    shell "sample.sh" "bash $LIBRARY/sample.sh",
 }
 
 /// The library for JavaScript in a browser: every vector, and a call to a gateway that lets the page's origin call.

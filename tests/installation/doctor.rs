@@ -56,10 +56,10 @@ async fn a_request_is_examined_by_a_configuration() {
             "note   Not checked: whether the request is a repetition",
             r#"client.call("POST", "/user/login", [("b", "it's"), ("a", "1")])"#,
             r#"await client.call("POST", "/user/login", [["b", "it's"], ["a", "1"]])"#,
-            r#"client.Call("POST", "/user/login", signpost.Pairs{{"b", "it's"}, {"a", "1"}})"#,
+            r#"client.Call(context.Background(), "POST", "/user/login", signpost.Pairs{{"b", "it's"}, {"a", "1"}})"#,
             r#"client.call("POST", "/user/login", List.of(Signpost.pair("b", "it's"), Signpost.pair("a", "1")))"#,
             r#"$client->call("POST", "/user/login", [["b", "it's"], ["a", "1"]])"#,
-            r#"client.Call("POST", "/user/login", Signpost.Pair("b", "it's"), Signpost.Pair("a", "1"))"#,
+            r#"client.Call("POST", "/user/login", SignpostClient.Pair("b", "it's"), SignpostClient.Pair("a", "1"))"#,
             r"signpost_call POST /user/login 'b=it'\''s' 'a=1'",
         ],
     );

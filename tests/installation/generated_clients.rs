@@ -4,7 +4,7 @@
 use std::{env, fs, os::unix::fs::symlink, path::PathBuf, process::Stdio};
 
 use end_to_end::{
-    client_library::library,
+    client_library::{copy, library},
     documents::root,
     folder::Folder,
     logins::{PollingLogin, complete_polling},
@@ -59,17 +59,13 @@ fn folder(document: &str) -> Option<Folder> {
         fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
     }
     symlink(tools("generated/node_modules"), at("node_modules")).unwrap();
-    let libraries = [
-        ("javascript", "signpost.mjs", "signpost.mjs"),
-        ("javascript", "signpost.d.mts", "signpost.d.mts"),
-        ("python", "signpost.py", "signpost.py"),
-        ("go", "signpost.go", "signpost/signpost.go"),
-        ("postman", "sign.js", "sign.js"),
-    ];
-    fs::create_dir(at("signpost")).unwrap();
-    for (language, file, to) in libraries {
-        fs::copy(library(language).join(file), at(to)).unwrap();
+    for file in ["signpost.mjs", "signpost.d.mts", "node.mjs"] {
+        fs::copy(library("javascript").join(file), at(file)).unwrap();
     }
+    copy("python/signpost", &at("signpost"));
+    // Go reads only the files of its own language there.
+    fs::copy(library("go").join("sign.go"), at("signpost/sign.go")).unwrap();
+    fs::copy(library("postman").join("sign.js"), at("sign.js")).unwrap();
     fs::write(at("sign.ts"), guide.code("ts")).unwrap();
     fs::write(at("sign.py"), guide.code("python")).unwrap();
     fs::write(at("sign.go"), format!("{GO_HEAD}{}", guide.code("go"))).unwrap();

@@ -1,4 +1,4 @@
-//! What takes long. The mutants of the client libraries. And what the documents tell people to do: the commands that they show,
+//! What takes long. The mutants and the packages of the client libraries. And what the documents tell people to do: the commands that they show,
 //! and the life of a version, which is made by `backends/README.md`, tagged, deployed, and replaced without downtime. It all
 //! happens in copies.
 //!
@@ -12,5 +12,6 @@
 mod commands;
 mod life;
 mod mutants;
+mod packages;
 mod scripts;
 mod session;

@@ -1,10 +1,10 @@
 //! The vectors find each of these changes of a client library: `vectors/mutants.json`. So a library that passes them has none of
 //! these mistakes.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fs};
 
 use end_to_end::{
-    client_library::{first_difference, library},
+    client_library::{copy, first_difference},
     documents::root,
     folder::Folder,
 };
@@ -26,15 +26,6 @@ struct Mutant {
     replace: String,
 }
 
-fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp")
-        .arg("-r")
-        .args([from, to])
-        .status()
-        .unwrap();
-    assert!(copied.success());
-}
-
 fn kill_mutants(language: &str) {
     let all = fs::read(root().join("tests/vectors/mutants.json")).unwrap();
     let mut all: BTreeMap<String, Library> = serde_json::from_slice(&all).unwrap();
@@ -42,7 +33,7 @@ fn kill_mutants(language: &str) {
     assert!(of_language.mutants.len() >= 10, "{language}");
     let folder = Folder::create();
     let copied = folder.path().join(language);
-    copy(&library(language), &copied);
+    copy(language, &copied);
     let file = copied.join(&of_language.file);
     let right = fs::read_to_string(&file).unwrap();
     for mutant in of_language.mutants {

@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::documents::root;
 
 /// The files of vectors: what `run-vectors` calls them, and the members that it prints of each case.
-const VECTORS: [(&str, &str, &[&str]); 2] = [
+const VECTORS: [(&str, &str, &[&str]); 3] = [
+    ("head", "head-vectors.json", &["text", "sign"]),
     ("text", "client-vectors.json", &["text"]),
     ("sign", "sign-vectors.json", &["canonical", "sign"]),
 ];
@@ -21,6 +22,19 @@ const VECTORS: [(&str, &str, &[&str]); 2] = [
 #[must_use]
 pub fn library(language: &str) -> PathBuf {
     root().join("gateway/clients").join(language)
+}
+
+/// Copies the folder of a language's library to `to`, which is new.
+///
+/// # Panics
+///
+/// When it cannot be copied.
+pub fn copy(language: &str, to: &Path) {
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&library(language), to])
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()), "{language}");
 }
 
 /// The first vector of which the library in `folder` prints something else; `None` without one.

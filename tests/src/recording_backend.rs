@@ -63,6 +63,8 @@ pub enum Delivery {
     After(Duration),
     /// Immediately, with the request's target as the body.
     Echoing,
+    /// Immediately, with the value of this header of the request as the body.
+    EchoingHeader(&'static str),
     /// Never: the request stays unanswered.
     Never,
     /// Not at all: the connection is closed.
@@ -286,8 +288,13 @@ async fn converse(
                         state.when_checked.clone()
                     } else {
                         let mut behaviour = state.behaviour.clone();
-                        if behaviour.delivery == Delivery::Echoing {
-                            behaviour.body = request.target.clone().into_bytes();
+                        let echo = match behaviour.delivery {
+                            Delivery::Echoing => Some(&*request.target),
+                            Delivery::EchoingHeader(name) => request.value(name),
+                            _ => None,
+                        };
+                        if let Some(echo) = echo {
+                            behaviour.body = echo.as_bytes().to_vec();
                         }
                         state.recorded.push(Recorded::Request(request));
                         behaviour
@@ -329,7 +336,7 @@ async fn response(
     let mut bytes = format!("{}Content-Length: {length}\r\n\r\n", behaviour.head).into_bytes();
     bytes.extend_from_slice(&behaviour.body);
     match behaviour.delivery {
-        Delivery::Promptly | Delivery::Echoing => {}
+        Delivery::Promptly | Delivery::Echoing | Delivery::EchoingHeader(_) => {}
         Delivery::After(pause) => tokio::time::sleep(pause).await,
         Delivery::Never => std::future::pending().await,
         Delivery::HangUp => return Ok(false),

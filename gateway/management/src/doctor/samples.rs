@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides},
-    sign::SignProfile,
+    sign::{SignAlgorithm, SignCarrier, SignProfile},
 };
 use utoipa::ToSchema;
 
@@ -16,10 +16,13 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         sample: include_str!("../../../clients/python/sample.py"),
         setting: |name, value| format!(", {name}={}", literal(value)),
         call: |call| {
-            let pairs = call.pairs(", ", |name, value| {
-                format!("({}, {})", text(name), text(value))
-            });
-            format!("client.call({}, [{pairs}])", call.target(text))
+            let pair = |name: &str, value: &str| format!("({}, {})", text(name), text(value));
+            let further = call.further([
+                call.pairs("[", pair, "]"),
+                call.json("json={", |name, value| member(name, ": ", value), "}"),
+                call.credential(|one| format!("credential={}", text(one))),
+            ]);
+            format!("client.call({}{further})", call.target(text))
         },
     },
     ClientLanguage {
@@ -28,10 +31,15 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         sample: include_str!("../../../clients/javascript/sample.mjs"),
         setting: |name, value| format!(", {}: {}", camel(name), literal(value)),
         call: |call| {
-            let pairs = call.pairs(", ", |name, value| {
-                format!("[{}, {}]", text(name), text(value))
-            });
-            format!("await client.call({}, [{pairs}])", call.target(text))
+            let pair = |name: &str, value: &str| format!("[{}, {}]", text(name), text(value));
+            let options = [
+                call.json("json: { ", |name, value| member(name, ": ", value), " }"),
+                call.credential(|one| format!("credential: {}", text(one))),
+            ];
+            let options: Vec<_> = options.into_iter().flatten().collect();
+            let options = (!options.is_empty()).then(|| format!("{{ {} }}", options.join(", ")));
+            let further = call.further([call.pairs("[", pair, "]"), options]);
+            format!("await client.call({}{further})", call.target(text))
         },
     },
     ClientLanguage {
@@ -45,13 +53,15 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
             format!(", {name}: {written}")
         },
         call: |call| {
-            let pairs = call.pairs(", ", |name, value| {
-                format!("{{{}, {}}}", text(name), text(value))
-            });
-            format!(
-                "client.Call({}, signpost.Pairs{{{pairs}}})",
-                call.target(text)
-            )
+            let pair = |name: &str, value: &str| format!("{{{}, {}}}", text(name), text(value));
+            let json = "signpost.JSON(map[string]string{";
+            let further = call.further([
+                call.pairs("signpost.Pairs{", pair, "}"),
+                call.json(json, |name, value| member(name, ": ", value), "})"),
+                call.credential(|one| format!("signpost.Credential({})", text(one))),
+            ]);
+            let target = call.target(text);
+            format!("client.Call(context.Background(), {target}{further})")
         },
     },
     ClientLanguage {
@@ -62,11 +72,25 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         call: |call| {
             let pair =
                 |name: &str, value: &str| format!("Signpost.pair({}, {})", text(name), text(value));
-            format!(
-                "client.call({}, List.of({}))",
-                call.target(text),
-                call.pairs(", ", pair)
-            )
+            let (list, target) = (call.pairs("List.of(", pair, ")"), call.target(text));
+            let further = [
+                call.json(
+                    ".json(java.util.Map.of(",
+                    |name, value| member(name, ", ", value),
+                    "))",
+                ),
+                call.credential(|one| format!(".credential({})", text(one))),
+            ];
+            let further: String = further.into_iter().flatten().collect();
+            match list {
+                Some(list) if further.is_empty() => format!("client.call({target}, {list})"),
+                list => {
+                    let pairs = list
+                        .map(|list| format!(".pairs({list})"))
+                        .unwrap_or_default();
+                    format!("client.request({target}){pairs}{further}.send()")
+                }
+            }
         },
     },
     ClientLanguage {
@@ -75,10 +99,16 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         sample: include_str!("../../../clients/php/sample.php"),
         setting: |name, value| format!(", {}: {}", camel(name), php(value)),
         call: |call| {
-            let pairs = call.pairs(", ", |name, value| {
-                format!("[{}, {}]", php_text(name), php_text(value))
-            });
-            format!("$client->call({}, [{pairs}])", call.target(php_text))
+            let pair =
+                |name: &str, value: &str| format!("[{}, {}]", php_text(name), php_text(value));
+            let member =
+                |name: &str, value: &str| format!("{} => {}", php_text(name), php_text(value));
+            let further = call.further([
+                call.pairs("[", pair, "]"),
+                call.json("json: [", member, "]"),
+                call.credential(|one| format!("credential: {}", php_text(one))),
+            ]);
+            format!("$client->call({}{further})", call.target(php_text))
         },
     },
     ClientLanguage {
@@ -97,9 +127,14 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         },
         call: |call| {
             let pair = |name: &str, value: &str| {
-                format!(", Signpost.Pair({}, {})", text(name), text(value))
+                format!("SignpostClient.Pair({}, {})", text(name), text(value))
             };
-            format!("client.Call({}{})", call.target(text), call.pairs("", pair))
+            let json = "new SignpostCall { Json = new System.Collections.Generic.Dictionary<string, object> { ";
+            let member = |name: &str, value: &str| format!("[{}] = {}", text(name), text(value));
+            let further = call.further([call.pairs("", pair, ""), call.json(json, member, " } }")]);
+            let user = call.credential(|one| format!(".WithCredential({})", text(one)));
+            let user = user.unwrap_or_default();
+            format!("client{user}.Call({}{further})", call.target(text))
         },
     },
     ClientLanguage {
@@ -107,20 +142,7 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         name: "Bash",
         sample: include_str!("../../../clients/shell/sample.sh"),
         setting: shell_setting,
-        call: |call| {
-            let target = format!("{} {}", call.method, shell(call.path));
-            // A name with `=` stands by itself.
-            if call.pairs.iter().any(|(name, _)| name.contains('=')) {
-                let pairs = call.pairs("", |name, value| {
-                    format!(" {} {}", shell(name), shell(value))
-                });
-                return format!("signpost_call --separate {target}{pairs}");
-            }
-            let pairs = call.pairs("", |name, value| {
-                format!(" {}", shell(&format!("{name}={value}")))
-            });
-            format!("signpost_call {target}{pairs}")
-        },
+        call: shell_call,
     },
 ];
 
@@ -149,7 +171,14 @@ pub(crate) fn settings_of(names: &HeaderNames, profile: &SignProfile) -> Vec<Set
             settings.push(("header_names", renamed.into()));
         }
     }
-    let usual = json!(SignProfile::default());
+    // In headers, libraries sign by the stronger algorithm.
+    let usual = json!(SignProfile {
+        algorithm: match profile.carrier {
+            SignCarrier::Headers => SignAlgorithm::HmacSha256,
+            SignCarrier::Parameters | SignCarrier::Both => SignAlgorithm::default(),
+        },
+        ..SignProfile::default()
+    });
     if let Value::Object(mut profile) = json!(profile) {
         // Only gateways replay.
         profile.retain(|name, value| name != "replay" && usual[name] != *value);
@@ -186,6 +215,10 @@ pub struct Call<'c> {
     pub path: &'c str,
     /// Names and values, decoded.
     pub pairs: &'c [(String, String)],
+    /// Whether these are the members of a JSON object, not parameters.
+    pub is_json: bool,
+    /// Whose call it is.
+    pub credential: Option<&'c str>,
 }
 
 /// A call in a language.
@@ -203,10 +236,41 @@ impl Call<'_> {
         format!("{}, {}", quoted(self.method), quoted(self.path))
     }
 
-    fn pairs(&self, between: &str, written: impl Fn(&str, &str) -> String) -> String {
+    /// The pairs as parameters, if there are any.
+    fn pairs(
+        &self,
+        before: &str,
+        written: impl Fn(&str, &str) -> String,
+        after: &str,
+    ) -> Option<String> {
+        let pairs = (!self.is_json).then(|| self.members(written))?;
+        (!pairs.is_empty()).then(|| format!("{before}{}{after}", pairs.join(", ")))
+    }
+
+    /// The pairs as JSON, if they are.
+    fn json(
+        &self,
+        before: &str,
+        written: impl Fn(&str, &str) -> String,
+        after: &str,
+    ) -> Option<String> {
+        let members = self.is_json.then(|| self.members(written))?;
+        Some(format!("{before}{}{after}", members.join(", ")))
+    }
+
+    fn credential(&self, written: impl Fn(&str) -> String) -> Option<String> {
+        self.credential.map(written)
+    }
+
+    fn members(&self, written: impl Fn(&str, &str) -> String) -> Vec<String> {
         let pairs = self.pairs.iter();
-        let pairs = pairs.map(|(name, value)| written(name, value));
-        pairs.collect::<Vec<_>>().join(between)
+        pairs.map(|(name, value)| written(name, value)).collect()
+    }
+
+    /// What there is of these, each behind a comma.
+    fn further<const N: usize>(&self, arguments: [Option<String>; N]) -> String {
+        let arguments = arguments.into_iter().flatten();
+        arguments.map(|one| format!(", {one}")).collect()
     }
 }
 
@@ -235,6 +299,8 @@ impl ClientLanguage {
             method: "POST",
             path: "/login",
             pairs: &pairs,
+            is_json: false,
+            credential: None,
         };
         let settings = |call: &Call<'_>| {
             let settings = call.settings.iter();
@@ -261,6 +327,11 @@ impl ClientLanguage {
 pub fn name_of(word: &str) -> Option<&'static str> {
     let language = LANGUAGES.iter().find(|language| language.word == word);
     language.map(|language| language.name)
+}
+
+/// A member in quotes.
+fn member(name: &str, joint: &str, value: &str) -> String {
+    format!("{}{joint}{}", text(name), text(value))
 }
 
 /// A text in quotes, as most languages read it. What some take for the end of a line is escaped.
@@ -352,6 +423,27 @@ fn php_text(text: &str) -> String {
     quoted + "\""
 }
 
+fn shell_call(call: &Call<'_>) -> String {
+    let json = call.json("{", |name, value| member(name, ":", value), "}");
+    let json = json.map(|json| format!(" --json {}", shell(&json)));
+    let credential = call.credential(|one| format!(" --credential {}", shell(one)));
+    // A name with `=` stands by itself.
+    let is_separate = !call.is_json && call.pairs.iter().any(|(name, _)| name.contains('='));
+    let separate = is_separate.then(|| " --separate".to_owned());
+    let options: String = [json, credential, separate].into_iter().flatten().collect();
+    let pair = |name: &str, value: &str| match is_separate {
+        true => format!(" {} {}", shell(name), shell(value)),
+        false => format!(" {}", shell(&format!("{name}={value}"))),
+    };
+    let pairs = if call.is_json {
+        String::new()
+    } else {
+        call.members(pair).concat()
+    };
+    let (method, path) = (call.method, shell(call.path));
+    format!("signpost_call{options} {method} {path}{pairs}")
+}
+
 fn shell_setting(name: &str, value: &Value) -> String {
     match (name, value) {
         ("header_names", Value::Object(members)) => {
@@ -440,6 +532,8 @@ mod tests {
             method: "GET",
             path: "/a/b",
             pairs: &pairs,
+            is_json: false,
+            credential: None,
         };
         let value = r#""it's \"http://127.0.0.1:8080\"\\\n""#;
         let expected = [
@@ -452,7 +546,7 @@ mod tests {
                 r#", app: "shop", version: "v2", profile: {"layout":"pairs-key","leave_out":["x y"]}, headerNames: {"app":"X-Shop"} })"#,
             ],
             [
-                r#"client.Call("GET", "/a/b", signpost.Pairs{{"a$", VALUE}})"#,
+                r#"client.Call(context.Background(), "GET", "/a/b", signpost.Pairs{{"a$", VALUE}})"#,
                 r#", App: "shop", Version: "v2", Profile: signpost.Profile{Layout: "pairs-key", LeaveOut: []string{"x y"}}, HeaderNames: signpost.HeaderNames{App: "X-Shop"}}"#,
             ],
             [
@@ -464,7 +558,7 @@ mod tests {
                 r#", app: "shop", version: "v2", profile: ["layout" => "pairs-key", "leave_out" => ["x y"]], headerNames: ["app" => "X-Shop"])"#,
             ],
             [
-                r#"client.Call("GET", "/a/b", Signpost.Pair("a$", VALUE))"#,
+                r#"client.Call("GET", "/a/b", SignpostClient.Pair("a$", VALUE))"#,
                 r#" { App = "shop", Version = "v2", Profile = new SignpostProfile{Layout = "pairs-key", LeaveOut = new[] { "x y" }}, HeaderNames = new Dictionary<string, string> { ["app"] = "X-Shop" } };"#,
             ],
             [
@@ -507,6 +601,8 @@ mod tests {
             method: "GET",
             path: "/",
             pairs: &pairs,
+            is_json: false,
+            credential: None,
         };
         for language in &LANGUAGES {
             let code = language.code(&call).code;
@@ -516,6 +612,49 @@ mod tests {
                 _ => r#""\u2028\u0085'$(id)""#,
             };
             assert!(code.contains(expected), "{}: {code}", language.name);
+        }
+    }
+    #[test]
+    fn a_call_has_json_and_the_credential_as_its_own() {
+        let profile = SignProfile {
+            carrier: SignCarrier::Headers,
+            algorithm: SignAlgorithm::HmacSha256,
+            ..SignProfile::default()
+        };
+        let prefix = "Acme".parse().unwrap();
+        let names = HeaderNames::new(&prefix, &HeaderOverrides::default()).unwrap();
+        let settings = settings_of(&names, &profile);
+        assert_eq!(settings, [("profile", json!({ "carrier": "headers" }))]);
+        let md5 = SignProfile {
+            algorithm: SignAlgorithm::Md5,
+            ..profile
+        };
+        let of_md5 = settings_of(&names, &md5);
+        assert_eq!(
+            of_md5[0].1,
+            json!({ "algorithm": "md5", "carrier": "headers" })
+        );
+        let pairs = [("a".to_owned(), "it's".to_owned())];
+        let call = Call {
+            address: ADDRESS,
+            settings: &settings,
+            method: "PUT",
+            path: "/a",
+            pairs: &pairs,
+            is_json: true,
+            credential: Some("C"),
+        };
+        for (language, expected) in LANGUAGES.iter().zip([
+            r#"client.call("PUT", "/a", json={"a": "it's"}, credential="C")"#,
+            r#"await client.call("PUT", "/a", { json: { "a": "it's" }, credential: "C" })"#,
+            r#"client.Call(context.Background(), "PUT", "/a", signpost.JSON(map[string]string{"a": "it's"}), signpost.Credential("C"))"#,
+            r#"client.request("PUT", "/a").json(java.util.Map.of("a", "it's")).credential("C").send()"#,
+            r#"$client->call("PUT", "/a", json: ["a" => "it's"], credential: "C")"#,
+            r#"client.WithCredential("C").Call("PUT", "/a", new SignpostCall { Json = new System.Collections.Generic.Dictionary<string, object> { ["a"] = "it's" } })"#,
+            r#"signpost_call --json '{"a":"it'\''s"}' --credential C PUT /a"#,
+        ]) {
+            let code = language.code(&call).code;
+            assert_eq!(code.matches(expected).count(), 1, "{}: {code}", language.name);
         }
     }
 }

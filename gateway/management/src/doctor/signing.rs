@@ -183,6 +183,8 @@ impl Signing<'_> {
             method: method.as_str(),
             path,
             pairs,
+            is_json: false,
+            credential: header(self.head, self.names.authorization.as_str()).map(|_| CREDENTIAL),
         };
         LANGUAGES
             .iter()
@@ -205,7 +207,6 @@ impl Signing<'_> {
             let language = Language::of_request(Some(language.as_bytes()), []);
             settings.push(("language", json!(language.tag())));
         }
-        settings.extend(sent(&names.authorization).map(|_| ("authorization", json!(CREDENTIAL))));
         settings.extend(settings_of(names, self.profile));
         settings
     }

@@ -10,7 +10,7 @@ use signpost_protocol::{
     app::AppIdent,
     header::HeaderNames,
     param::Params,
-    sign::{SignAlgorithm, SignCover, SignProfile, canonical_for_display},
+    sign::{SignAlgorithm, SignCarrier, SignCover, SignProfile, canonical_for_display},
 };
 use signpost_proxy::{Config, Gateway, ServedVersion, Stage, Versions};
 use utoipa::ToSchema;
@@ -23,6 +23,8 @@ use crate::{
 
 /// The pairs of the first call for bash, as the shell expands them.
 const PAIRS: &str = "demo=hello+world&time=${now}";
+/// The JSON of a first call that has some.
+const JSON: (&str, &str) = ("demo", "hello world");
 
 /// The application that a card describes; by default the only one, in single-application mode.
 #[derive(Debug, Default)]
@@ -164,21 +166,28 @@ impl Card {
         let default = default.unwrap_or_else(|| versions.default());
         let profile = subject.profile.unwrap_or(hosting.profile.clone());
         let address = address.unwrap_or(hosting.address).to_string();
+        let is_json = !hosting.has_logins
+            && profile.carrier != SignCarrier::Parameters
+            && default.takes_json();
         // A path of the API itself is not known here; its root is what is likeliest there.
         let (method, path) = match hosting.has_logins {
             true => ("POST", "/login"),
+            false if is_json => ("POST", "/"),
             false => ("GET", "/"),
         };
         let mut settings = Vec::new();
         settings.extend(subject.ident.as_ref().map(|ident| ("app", json!(ident))));
         settings.push(("version", json!(default.name().as_str())));
         settings.extend(settings_of(names, &profile));
+        let members = [(JSON.0.to_owned(), JSON.1.to_owned())];
         let call = Call {
             address: &address,
             settings: &settings,
             method,
             path,
-            pairs: &[],
+            pairs: if is_json { &members } else { &[] },
+            is_json,
+            credential: None,
         };
         let convention = [&names.version, &names.language, &names.authorization];
         let convention = hosting
@@ -194,7 +203,10 @@ impl Card {
             window_seconds: hosting.window_seconds,
             return_to: subject.return_to,
             cors_origins: hosting.cors_origins,
-            first_call: first_call(&profile, &call, &sent),
+            first_call: match is_json || profile.carrier == SignCarrier::Headers {
+                true => first_call_in_headers(names, &profile, &call, &sent),
+                false => first_call(&profile, &call, &sent),
+            },
             command: presets
                 .first()
                 .and_then(|preset| command(&profile, preset, &call)),
@@ -207,6 +219,14 @@ impl Card {
             address,
         }
     }
+}
+
+/// Signs `$text` with `$key`.
+const HMAC: &str = "sign=$(key=$key text=$text python3 -c 'import hmac, os; \
+     print(hmac.digest(os.environb[b\"key\"], os.environb[b\"text\"], \"sha256\").hex())')";
+
+fn json_body() -> String {
+    json!({ JSON.0: JSON.1 }).to_string()
 }
 
 /// curl's options for the headers of the convention.
@@ -253,6 +273,15 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
     {
         return None;
     }
+    let json = call.is_json.then(json_body);
+    // In headers the command signs by the stronger algorithm.
+    let (carrier, algorithm) = match (profile.carrier, profile.algorithm) {
+        (SignCarrier::Headers, SignAlgorithm::Md5) => (Some("headers"), Some("md5")),
+        (SignCarrier::Headers, SignAlgorithm::HmacSha256) => (Some("headers"), None),
+        (SignCarrier::Both, _) if call.is_json => (Some("both"), None),
+        (_, SignAlgorithm::HmacSha256) => (None, Some("hmac-sha256")),
+        (_, SignAlgorithm::Md5) => (None, None),
+    };
     let options = [
         ("prefix", word("prefix")),
         ("app", word("app")),
@@ -261,15 +290,14 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
             "preset",
             (preset != SignProfile::PRESETS[0]).then_some(preset),
         ),
-        (
-            "algorithm",
-            (profile.algorithm == SignAlgorithm::HmacSha256).then_some("hmac-sha256"),
-        ),
+        ("algorithm", algorithm),
+        ("carrier", carrier),
         (
             "cover",
             (profile.cover == SignCover::Request).then_some("request"),
         ),
         ("version", word("version")),
+        ("json", json.as_deref()),
     ];
     let options = options
         .into_iter()
@@ -303,10 +331,7 @@ fn first_call(profile: &SignProfile, call: &Call<'_>, headers: &str) -> Vec<Stri
     };
     let sign = match profile.algorithm {
         SignAlgorithm::Md5 => "sign=$(printf %s \"$text\" | md5sum | cut -c 1-32)",
-        SignAlgorithm::HmacSha256 => {
-            "sign=$(key=$key text=$text python3 -c 'import hmac, os; \
-             print(hmac.digest(os.environb[b\"key\"], os.environb[b\"text\"], \"sha256\").hex())')"
-        }
+        SignAlgorithm::HmacSha256 => HMAC,
     };
     let url = quoted(&format!("{}{}", call.address, call.path));
     let curl = match call.method {
@@ -320,5 +345,37 @@ fn first_call(profile: &SignProfile, call: &Call<'_>, headers: &str) -> Vec<Stri
         format!("text={head}\"{pairs}\""),
         sign.to_owned(),
         curl,
+    ]
+}
+
+/// The same, signed in headers.
+fn first_call_in_headers(
+    names: &HeaderNames,
+    profile: &SignProfile,
+    call: &Call<'_>,
+    headers: &str,
+) -> Vec<String> {
+    let body = call.is_json.then(json_body).unwrap_or_default();
+    let sign = match profile.header_algorithm() {
+        SignAlgorithm::Md5 => "sign=$(printf '%s\\n%s' \"$text\" \"$key\" | md5sum | cut -c 1-32)",
+        SignAlgorithm::HmacSha256 => HMAC,
+    };
+    let [time, sign_header, _] = names.of_signature().map(|name| names.spelled(name));
+    let (method, path) = (call.method, call.path);
+    let sent = match call.is_json {
+        true => " -H 'Content-Type: application/json' --data-raw \"$body\"",
+        false => "",
+    };
+    let url = quoted(&format!("{}{path}", call.address));
+    vec![
+        "key=$(cat app.key)".to_owned(),
+        "now=$(date +%s%3N)".to_owned(),
+        format!("body={}", quoted(&body)),
+        "hash=$(printf %s \"$body\" | sha256sum | cut -c 1-64)".to_owned(),
+        format!("text=$'{method}\\n{path}\\n'\"$now\"$'\\n\\n'\"$hash\""),
+        sign.to_owned(),
+        format!(
+            "curl -X {method} {headers} -H \"{time}: $now\" -H \"{sign_header}: $sign\"{sent} {url}"
+        ),
     ]
 }

@@ -20,15 +20,18 @@ use super::{
     changes::Changes,
     life_cycle::{LifeCycle, Stage},
     placed::OwnPlaces,
-    request_rules::{OwnRules, RequestRules},
+    request_rules::{Bodies, OwnRules, RequestRules},
     routes::{CommonRoute, Route, read_routes},
     shadow::{Shadow, read_shadow},
 };
-use crate::config::{
-    path_pattern::PathPattern,
-    response_headers::ResponseHeaders,
-    sign::Unsigned,
-    version::backend::upstream::{DefaultChecks, Upstream},
+use crate::{
+    config::{
+        path_pattern::PathPattern,
+        response_headers::ResponseHeaders,
+        sign::Unsigned,
+        version::backend::upstream::{DefaultChecks, Upstream},
+    },
+    request::Method,
 };
 
 /// A version, and the backends of its requests.
@@ -266,6 +269,12 @@ impl ServedVersion {
     #[must_use]
     pub(crate) fn rules(&self, index: BackendIndex) -> &RequestRules {
         &self.destinations[index.position()].rules
+    }
+
+    /// Whether it takes JSON by POST where no route has another rule.
+    #[must_use]
+    pub fn takes_json(&self) -> bool {
+        self.rules.bodies != Bodies::Form && self.rules.methods.has(Method::Post)
     }
 
     /// What each of its backends takes.

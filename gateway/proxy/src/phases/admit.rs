@@ -67,8 +67,8 @@ pub(crate) struct Admitted<'a> {
     pub expects_continue: bool,
     /// Its body, by its head.
     pub body: BodyKind<'a>,
-    /// What a signature in headers consists of.
-    pub signed: SignFields<'a>,
+    /// What a signature in headers consists of, if there is any of it: most requests have no room for it.
+    signed: Option<Box<SignFields<'a>>>,
     /// Whether the client asks for a protocol that is not served.
     pub asks_upgrade: bool,
     /// The application header.
@@ -91,7 +91,12 @@ pub(crate) struct Admitted<'a> {
     pub passed_fields: PassedFields,
 }
 
-impl Admitted<'_> {
+impl<'a> Admitted<'a> {
+    /// What a signature in headers consists of.
+    pub(crate) fn signed(&self) -> SignFields<'a> {
+        self.signed.as_deref().copied().unwrap_or_default()
+    }
+
     /// The index in the head of the user's credential, if a backend with these rules does not get it.
     pub(crate) fn withheld_from(&self, rules: AccountRules) -> Option<u16> {
         self.authorization.filter(|_| !rules.passes_authorization)
@@ -120,15 +125,15 @@ impl BodyKind<'_> {
     }
 }
 
-/// The headers of a signature, as sent; empty if they are missing.
+/// The headers of a signature, as sent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SignFields<'a> {
     /// The time.
-    pub time: &'a [u8],
+    pub time: Option<&'a [u8]>,
     /// The signature.
-    pub sign: &'a [u8],
+    pub sign: Option<&'a [u8]>,
     /// The nonce.
-    pub nonce: &'a [u8],
+    pub nonce: Option<&'a [u8]>,
 }
 
 // A signature is valid for a while.
@@ -141,7 +146,7 @@ impl std::fmt::Debug for SignFields<'_> {
 impl SignFields<'_> {
     /// Whether there is neither a time nor a signature.
     pub(crate) const fn are_absent(&self) -> bool {
-        self.time.is_empty() && self.sign.is_empty()
+        self.time.is_none() && self.sign.is_none()
     }
 }
 
@@ -209,11 +214,7 @@ pub(crate) fn admit<'a>(
         method,
         expects_continue: collected.expects_continue,
         body,
-        signed: SignFields {
-            time: collected.time.unwrap_or_default(),
-            sign: collected.sign.unwrap_or_default(),
-            nonce: collected.nonce.unwrap_or_default(),
-        },
+        signed: collected.signed,
         asks_upgrade: collected.asks_upgrade,
         app,
         version: collected.version.unwrap_or_default(),
@@ -297,9 +298,7 @@ struct CollectedHeaders<'a> {
     app: Option<&'a [u8]>,
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
-    time: Option<&'a [u8]>,
-    sign: Option<&'a [u8]>,
-    nonce: Option<&'a [u8]>,
+    signed: Option<Box<SignFields<'a>>>,
     authorization: Option<&'a [u8]>,
     authorization_index: u16,
     host: u16,
@@ -368,9 +367,15 @@ impl<'a> CollectedHeaders<'a> {
             HeaderRole::App => once(&names.app, &mut self.app)?,
             HeaderRole::Version => once(&names.version, &mut self.version)?,
             HeaderRole::Language => once(&names.language, &mut self.language)?,
-            HeaderRole::Time => once(&names.time, &mut self.time)?,
-            HeaderRole::Sign => once(&names.sign, &mut self.sign)?,
-            HeaderRole::Nonce => once(&names.nonce, &mut self.nonce)?,
+            HeaderRole::Time | HeaderRole::Sign | HeaderRole::Nonce => {
+                let signed = self.signed.get_or_insert_default();
+                let (known, sent) = match role {
+                    HeaderRole::Time => (&names.time, &mut signed.time),
+                    HeaderRole::Sign => (&names.sign, &mut signed.sign),
+                    _ => (&names.nonce, &mut signed.nonce),
+                };
+                once(known, sent)?;
+            }
             HeaderRole::Authorization => {
                 once(&names.authorization, &mut self.authorization)?;
                 // Always fits, as above.

@@ -241,7 +241,7 @@ fn verify(
     let verifier = Verifier::new(policy.verifier.config().clone());
     let hash = BodyHash::of(&body);
     let in_headers = HeaderSign {
-        fields: admitted.signed,
+        fields: admitted.signed(),
         body: match is_form {
             true => SignedBody::Bytes(&body),
             false => SignedBody::Hashed(&hash),
@@ -251,13 +251,13 @@ fn verify(
         examined.in_headers = Some(body.clone());
     }
     if !is_form
-        && let Err(rejection) = verifier.check_before_body(&app, admitted.signed, now)
+        && let Err(rejection) = verifier.check_before_body(&app, admitted.signed(), now)
         && !matches!(rejection, Rejection::TimeOutOfWindow { .. })
     {
         return examined.add(StepName::Sign, Err(rejection));
     }
     let headers = (request.headers, in_headers);
-    if params.is_empty() && is_form && body.is_empty() && admitted.signed.are_absent() {
+    if params.is_empty() && is_form && body.is_empty() && admitted.signed().are_absent() {
         let verified = verifier.verify(app, method, target, &params, headers, now);
         return examined.add(StepName::Sign, verified);
     }

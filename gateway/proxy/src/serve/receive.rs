@@ -199,7 +199,7 @@ async fn read_other<C: Client>(
     let arrived = gateway.state.clock.now();
     let left = policy
         .verifier
-        .check_before_body(app, admitted.signed, arrived.into())?;
+        .check_before_body(app, admitted.signed(), arrived.into())?;
     let most = match request.headers.body() {
         BodyLength::Known(length) => length,
         BodyLength::None | BodyLength::Unknown => limit,
@@ -337,7 +337,7 @@ fn verify(
     read_params(&mut params, target, form, &policy.bounds.requests)?;
     let (app, method, headers) = (Arc::clone(app), admitted.method, request.headers);
     let in_headers = HeaderSign {
-        fields: admitted.signed,
+        fields: admitted.signed(),
         body: hash.map_or(SignedBody::Bytes(form), SignedBody::Hashed),
     };
     let headers = (headers, in_headers);

@@ -37,9 +37,9 @@ impl HeaderSign<'_> {
     /// Without headers and body.
     pub const NONE: Self = Self {
         fields: SignFields {
-            time: b"",
-            sign: b"",
-            nonce: b"",
+            time: None,
+            sign: None,
+            nonce: None,
         },
         body: SignedBody::Bytes(b""),
     };
@@ -92,7 +92,7 @@ impl Verifier {
         }
         let time = read_head_time(fields)?;
         self.check_window(time, now)?;
-        match fields.sign {
+        match fields.sign.unwrap_or_default() {
             b"" => Err(Rejection::SignMissing(None)),
             sign => match Sign::from_hex(sign) {
                 Some(_) => {
@@ -112,17 +112,18 @@ impl Verifier {
     ) -> Result<Sign, Rejection> {
         let (app, fields) = (request.app, request.headers.fields);
         let algorithm = self.profile_of(app).header_algorithm();
-        if fields.sign.is_empty() {
+        let sent = fields.sign.unwrap_or_default();
+        if sent.is_empty() {
             return Err(Rejection::SignMissing(None));
         }
         let head = SignedHead {
             method: request.method.as_str(),
             target: request.target.sent,
-            time: fields.time,
-            nonce: fields.nonce,
+            time: fields.time.unwrap_or_default(),
+            nonce: fields.nonce.unwrap_or_default(),
         };
         let body = request.headers.hash();
-        let given = Sign::from_hex(fields.sign);
+        let given = Sign::from_hex(sent);
         let matches = |key: &AppKey| {
             given.is_some_and(|given| sign_head(algorithm, key, head, &body).matches(&given))
         };
@@ -146,7 +147,7 @@ impl Verifier {
             return Err(Explanation::from(Slip::KeySent).into());
         }
         let target = (head, request.target.host);
-        let explanation = explain_head(fields.sign, algorithm, &app.key, target, (&body, bytes));
+        let explanation = explain_head(sent, algorithm, &app.key, target, (&body, bytes));
         let is_searched = explanation.slip != Slip::TooLarge;
         let canonical = canonical.flatten();
         let canonical = canonical.filter(|_| is_searched && self.config.shows_canonical);
@@ -156,7 +157,7 @@ impl Verifier {
 }
 
 pub(super) fn read_head_time(fields: SignFields<'_>) -> Result<SignTime, Rejection> {
-    match fields.time {
+    match fields.time.unwrap_or_default() {
         b"" => Err(Rejection::TimeMissing(None)),
         time => {
             SignTime::try_from(time).map_err(|error| Rejection::TimeInvalid { slip: error.slip })

@@ -1,13 +1,12 @@
 //! Signatures in headers: what is accepted is what an independent signer signs.
 
-use std::{
-    env, fs,
-    sync::OnceLock,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{env, fs, sync::OnceLock};
 
 use sha2::{Digest, Sha256};
-use signpost_kit::server::descriptors::Descriptors;
+use signpost_kit::{
+    clock::{Clock as _, SystemClock},
+    server::descriptors::Descriptors,
+};
 use signpost_protocol::sign::SignAlgorithm;
 use signpost_proxy::{
     StepName, examine,
@@ -50,8 +49,7 @@ pub fn signed(input: &[u8]) -> bool {
     let Ok(Some(unsigned)) = head::read(request, &LIMITS) else {
         return false;
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.expect("it is after 1970").as_millis().to_string();
+    let now = SystemClock.now().as_millis().to_string();
     let with = |further: &str| {
         let (head, body) = request.split_at(unsigned.length);
         [&head[..head.len() - 2], further.as_bytes(), b"\r\n", body].concat()

@@ -85,7 +85,7 @@ fn receive(sent: &[u8], piece: usize, length: BodyLength) -> Option<Vec<u8>> {
         let mut bytes = body.in_memory().to_vec();
         if let Some(spooled) = body.spooled() {
             let mut reader = SpoolReader::new(Arc::clone(spooled));
-            while let Some(piece) = reader.next() {
+            while let Some(piece) = reader.next_piece() {
                 bytes.extend(piece.await.expect("it was written"));
             }
         }

@@ -309,7 +309,7 @@ impl SpoolReader {
 
     /// Reads the next piece; `None` at the end.
     #[must_use]
-    pub fn next(&mut self) -> Option<Piece> {
+    pub fn next_piece(&mut self) -> Option<Piece> {
         let left = self.body.length - self.at;
         let length = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
         if length == 0 {
@@ -350,7 +350,7 @@ mod tests {
         };
         let mut reader = SpoolReader::new(Arc::clone(spooled));
         let mut bytes = Vec::new();
-        while let Some(piece) = reader.next() {
+        while let Some(piece) = reader.next_piece() {
             bytes.extend(piece.await.unwrap());
         }
         bytes

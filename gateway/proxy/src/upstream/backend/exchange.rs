@@ -168,7 +168,7 @@ impl SpooledPart {
     ) -> Poll<io::Result<usize>> {
         if self.start == self.piece.len() {
             if self.reading.is_none() {
-                self.reading = self.reader.next();
+                self.reading = self.reader.next_piece();
             }
             let Some(reading) = &mut self.reading else {
                 return Pin::new(stream).poll_flush(context).map_ok(|()| 0);

@@ -91,7 +91,7 @@ pub enum Body {
     /// Another one, in memory.
     Memory {
         bytes: Vec<u8>,
-        _place: Option<Place>,
+        _place: Option<Box<Place>>,
     },
     /// Another one, in a file.
     Spooled(Arc<SpooledBody>),
@@ -205,7 +205,7 @@ impl Receiving<'_> {
         let body = if self.file.is_none() {
             Body::Memory {
                 bytes: std::mem::take(&mut self.buffer),
-                _place: self.memory.take(),
+                _place: self.memory.take().map(Box::new),
             }
         } else {
             self.write().await?;

@@ -157,7 +157,7 @@ pub fn route(
     is_available: impl Fn(&Backend) -> bool,
 ) -> Result<RoutedRequest, Unrouted> {
     let asking = (verified.callback(), verified.app());
-    let (version, source) = match choose_version(asking, wanted, versions, &now) {
+    let (version, source) = match choose_version(asking, &wanted, versions, &now) {
         Ok(chosen) => chosen,
         Err(rejection) => {
             return Err(Unrouted {
@@ -182,7 +182,7 @@ pub fn route(
     if let Err(rejection) = check_path(wanted.target, version) {
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
-    let index = choose_backend(version, &verified, wanted, is_available);
+    let index = choose_backend(version, &verified, &wanted, is_available);
     let takes_unsigned = match version.unsigned(index) {
         // No key says that strangers may change something.
         Unsigned::Unset => Methods::USUAL.has(wanted.method) || wanted.method.is_safe(),
@@ -204,15 +204,15 @@ pub(crate) fn rules_of<'v>(
     versions: &'v Versions,
     now: impl Fn() -> Timestamp,
 ) -> &'v RequestRules {
-    let chosen = choose_version((None, Some(app)), wanted, versions, now);
+    let chosen = choose_version((None, Some(app)), &wanted, versions, now);
     let version = chosen.map_or(versions.default(), |(version, _)| version);
-    let index = routed(version, wanted).unwrap_or(BackendIndex::OWN);
+    let index = routed(version, &wanted).unwrap_or(BackendIndex::OWN);
     version.rules(index)
 }
 
 fn choose_version<'v>(
     (callback, app): (Option<&Callback>, Option<&Arc<App>>),
-    wanted: Wanted<'_>,
+    wanted: &Wanted<'_>,
     versions: &'v Versions,
     now: impl Fn() -> Timestamp,
 ) -> Result<(&'v Arc<ServedVersion>, VersionSource), Rejection> {
@@ -323,7 +323,7 @@ pub(crate) fn check_path(target: Target<'_>, version: &ServedVersion) -> Result<
 fn choose_backend(
     version: &ServedVersion,
     verified: &VerifiedRequest,
-    wanted: Wanted<'_>,
+    wanted: &Wanted<'_>,
     is_available: impl Fn(&Backend) -> bool,
 ) -> BackendIndex {
     let is_callback = verified.callback().is_some();
@@ -341,7 +341,7 @@ fn choose_backend(
 }
 
 /// The backend of the route that takes the path.
-fn routed(version: &ServedVersion, wanted: Wanted<'_>) -> Option<BackendIndex> {
+fn routed(version: &ServedVersion, wanted: &Wanted<'_>) -> Option<BackendIndex> {
     let path = wanted.target.compared();
     if let Some(routed) = version.routed(path) {
         return Some(routed);

@@ -184,7 +184,10 @@ impl Accepted<'_> {
             to,
             account: account.filter(|_| to.backend.account.check != AccountCheck::None),
             bridged,
-            prefix: &self.head.target().path[..usize::from(self.outgoing.prefix)],
+            prefix: match self.outgoing.prefix {
+                0 => "",
+                length => &self.head.target().path[..usize::from(length)],
+            },
         };
         write_backend_headers(identified, self.head, &self.admitted, id, ids, &mut out);
         out

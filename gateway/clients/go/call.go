@@ -335,9 +335,9 @@ func pause(repetitions int) time.Duration {
 // apart is how far this system's clock is from the gateway's, if so many milliseconds are added to it.
 func apart(milliseconds int64) string {
 	if milliseconds < 0 {
-		return fmt.Sprintf("%d s ahead of", -milliseconds/1000)
+		return fmt.Sprintf("%d s ahead", (500-milliseconds)/1000)
 	}
-	return fmt.Sprintf("%d s behind", milliseconds/1000)
+	return fmt.Sprintf("%d s behind", (500+milliseconds)/1000)
 }
 
 func random(bytes int) []byte {

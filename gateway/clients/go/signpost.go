@@ -295,9 +295,10 @@ func (c *Client) warn(name, value string) {
 }
 
 func logWarning(name, value string) {
-	said := map[string]string{"version_unknown": "%s served, not the version asked for", "clock_off": "the clock is %s the gateway's"}[name]
-	setDefault(&said, "%s")
-	log.Printf("signpost: %s: "+said, name, printable(value))
+	if name == "version_unknown" {
+		value += " served, not the version asked for"
+	}
+	log.Printf("signpost: %s: %s", name, printable(value))
 }
 
 func isOrigin(text string, origin *url.URL) bool {

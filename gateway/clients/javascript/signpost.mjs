@@ -517,7 +517,7 @@ export class Client {
       // The corrected time was accepted.
       if (corrected !== null && !isOutside && !(outcome instanceof TransportError)) {
         shared.clockOffset = corrected;
-        shared.warn("clock_off", `${corrected > 0 ? "+" : ""}${Math.round(corrected / 1000)} s`);
+        shared.warn("clock_off", `${Math.round(Math.abs(corrected) / 1000)} s ${corrected > 0 ? "behind" : "ahead"}`);
       }
       if (outcome.status < 400) return outcome;
       const pause = outcome.retryAfter ?? (outcome.isStale ? 0 : 0.5 * 2 ** repetition * (0.5 + Math.random()));
@@ -1058,8 +1058,8 @@ async function* endedBy(parts, last, isNeeded) {
 }
 
 function logWarning(name, value) {
-  const further = { version_unknown: " served, not the version asked for", clock_off: " are added to this clock, which is off" };
-  console.warn(printable(`signpost: ${name}: ${value}${further[name] ?? ""}`));
+  const further = name === "version_unknown" ? " served, not the version asked for" : "";
+  console.warn(printable(`signpost: ${name}: ${value}${further}`));
 }
 
 function sleep(seconds, signal) {

@@ -73,8 +73,8 @@ class _Call:
 
 
 def _log_warning(name: str, value: str) -> None:
-    said = {"version_unknown": "{} served, not the version asked for", "clock_off": "the clock is {} the gateway's"}.get(name, "{}")
-    logging.getLogger("signpost").warning("signpost: %s: %s", name, printable(said.format(value)))
+    further = " served, not the version asked for" if name == "version_unknown" else ""
+    logging.getLogger("signpost").warning("signpost: %s: %s", name, printable(value + further))
 
 
 class _Shared:
@@ -108,7 +108,7 @@ class _Shared:
 
     def correct(self, offset: int) -> None:
         self.clock_offset = offset
-        self.warn({"clock_off": f"{abs(offset) // 1000} s {'behind' if offset > 0 else 'ahead of'}"})
+        self.warn({"clock_off": f"{round(abs(offset) / 1000)} s {'behind' if offset > 0 else 'ahead'}"})
 
     def warn(self, named: Mapping[str, str | None]) -> None:
         with self._lock:

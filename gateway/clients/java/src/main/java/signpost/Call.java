@@ -78,7 +78,7 @@ public final class Call {
         this.path = Text.checkPath(path);
         values = new HashMap<>(client.values);
         timeout = client.timeout;
-        isRepeatable = isRead();
+        isRepeatable = !method.equals("POST") && !method.equals("PATCH");
     }
 
     /** Adds a pair: a text, number or boolean, or a list of these, which repeats the name. */
@@ -187,7 +187,7 @@ public final class Call {
                     offset = problem.serverTime - shared.clockTime();
                     isCorrected = Math.abs(offset) <= MAX_CLOCK_ERROR_MILLIS;
                     if (isCorrected) {
-                        shared.warn("clock_off", String.valueOf(offset));
+                        shared.warn("clock_off", (Math.abs(offset) + 500) / 1000 + (offset > 0 ? " s behind" : " s ahead"));
                         repetitions--; // It is not one of the retries.
                         continue;
                     }

@@ -213,8 +213,7 @@ public final class Signpost {
         }
 
         private static void logWarning(String name, String value) {
-            var said = name.equals("version_unknown") ? value + " served, not the version asked for"
-                    : name.equals("clock_off") ? "this clock differs from the gateway's by " + value + " ms" : value;
+            var said = name.equals("version_unknown") ? value + " served, not the version asked for" : value;
             Logger.getLogger("signpost").warning(printable("signpost: " + name + ": " + said));
         }
 

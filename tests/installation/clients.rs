@@ -180,6 +180,13 @@ async fn meets_problems(driver: &mut Driver, stack: &Stack, app: &Application) {
             corrected["status"], 200,
             "{language}: {offset}: {corrected}"
         );
+        let [name, value] = [0, 1].map(|at| corrected["warnings"][0][at].as_str());
+        let direction = if offset > 0 { "s ahead" } else { "s behind" };
+        let is_off = value.is_some_and(|value| value.ends_with(direction));
+        assert!(
+            name == Some("clock_off") && is_off,
+            "{language}: {offset}: {corrected}"
+        );
     }
     // A version that there is not.
     driver.client(stack, app, json!({ "version": "v9" })).await;
@@ -507,21 +514,33 @@ async fn run_documented(language: &str, files: [&str; 2]) {
     );
 }
 
-/// The first call of an application's card, pasted, at an API without logins whose application has rules of its own.
+/// The first call of the cards of applications with rules of their own, pasted, at an API without logins: in parameters, then in
+/// headers with JSON.
 async fn run_card(language: &str, files: [&str; 2]) {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().multi().in_front_of(&backend);
-    let toml = "prefix = 'Shop'\n[sign]\ncallback_paths = []";
+    let toml = "prefix = 'Shop'\n[sign]\ncallback_paths = []\n[versions.v1]\nbodies = 'json'";
     let stack = stack.gateway(toml).start().await;
-    let rules = [
-        "--preset",
-        "wechat",
-        "--algorithm",
-        "hmac-sha256",
-        "--cover",
-        "request",
-    ];
-    let app = stack.create_application("First", &rules);
+    let strong = ["--algorithm", "hmac-sha256", "--cover", "request"];
+    let strong = [&["--preset", "wechat"][..], &strong].concat();
+    for (number, rules) in [strong, vec!["--carrier", "headers"]]
+        .into_iter()
+        .enumerate()
+    {
+        let app = stack.create_application("First", &rules);
+        run_card_of(language, files, &stack, &app).await;
+        let requests = backend.requests();
+        assert_eq!(requests.len(), number + 1, "{language}");
+        let seen = &requests[number];
+        let json = serde_json::from_slice::<Value>(&seen.body).ok();
+        match number {
+            0 => assert!(seen.target.starts_with("/?"), "{language}: {}", seen.target),
+            _ => assert_eq!(json, Some(json!({ "demo": "hello world" })), "{language}"),
+        }
+    }
+}
+
+async fn run_card_of(language: &str, files: [&str; 2], stack: &Stack, app: &Application) {
     let shown = stack.command(&["app", "show", &app.ident, "--json"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let mut code = shown["card"]["code"].as_array().unwrap().iter();
@@ -535,13 +554,50 @@ async fn run_card(language: &str, files: [&str; 2]) {
     };
     let text = run_sample(language, files, &app.key, edit).await;
     assert!(text.contains("200"), "{language}: {text}");
-    let requests = backend.requests();
-    assert_eq!(requests.len(), 1, "{language}: {text}");
-    assert!(
-        requests[0].target.starts_with("/?"),
-        "{language}: {}",
-        requests[0].target
-    );
+}
+
+/// The commands of a card whose application signs in headers.
+#[tokio::test]
+async fn the_commands_of_a_card_sign_in_headers() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().multi().in_front_of(&backend);
+    let toml = "[sign]\ncallback_paths = []\n[versions.v1]\nbodies = 'json'";
+    let stack = stack.gateway(toml).start().await;
+    let signpost = Program::Gateway.path().display().to_string();
+    let in_headers = ["--carrier", "headers"];
+    for (number, rules) in [
+        in_headers.to_vec(),
+        [&in_headers[..], &["--algorithm", "md5"]].concat(),
+        vec!["--carrier", "both"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let app = stack.create_application("First", rules);
+        fs::write(stack.folder().join("app.key"), &app.key).unwrap();
+        let shown = stack.command(&["app", "show", &app.ident, "--json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let card = &shown["card"];
+        let lines = card["first_call"].as_array().unwrap().iter();
+        let lines: Vec<_> = lines.map(|line| line.as_str().unwrap()).collect();
+        let command = card["command"].as_str().unwrap();
+        let command = command.replacen("signpost", &signpost, 1);
+        for (script, before) in [(lines.join("\n"), 2 * number), (command, 2 * number + 1)] {
+            let mut bash = Command::new("bash");
+            bash.args(["-euc", &script]).current_dir(stack.folder());
+            let output = finished(bash).await;
+            let requests = backend.requests();
+            assert_eq!(
+                requests.len(),
+                before + 1,
+                "{script}: {}",
+                output_text(&output)
+            );
+            let seen = requests.last().unwrap();
+            assert_eq!(seen.body, br#"{"demo":"hello world"}"#, "{script}");
+            assert_eq!(seen.value("x-gateway-signed"), Some("true"), "{script}");
+        }
+    }
 }
 
 macro_rules! languages {

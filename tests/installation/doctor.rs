@@ -9,6 +9,7 @@ use end_to_end::{
     clock::now_ms,
     documents::root,
     program::{Program, output_text},
+    recording_backend::RecordingBackend,
     signer::md5_hex,
     stack::{APP_KEY, Stack},
 };
@@ -244,4 +245,33 @@ async fn a_developer_who_has_only_the_key_needs_no_configuration() {
     let output = examine(&stack, &unsorted(APP_KEY, ""), &[]);
     assert_eq!(output.status.code(), Some(1));
     assert_has(&output, &["neither --config nor --key is given"]);
+}
+
+#[tokio::test]
+async fn a_request_with_json_is_shown_as_a_call_of_each_library() {
+    let backend = RecordingBackend::start().await;
+    let rules =
+        "[sign]\ncarrier = 'headers'\n[versions.v1]\nmethods = ['GET', 'PUT']\nbodies = 'any'";
+    let stack = Stack::builder().in_front_of(&backend).gateway(rules);
+    let stack = stack.start().await;
+    let config = stack.config(Program::Gateway);
+    let config = ["--config", config.to_str().unwrap()];
+    let put = |kind: &str, body: &str| {
+        let headers = format!("-H 'Acme-X-Time: {}' -H 'Acme-X-Sign: 0'", now_ms());
+        let url = "'https://api.example/orders/5?p=q'";
+        format!("curl -X PUT {url} {headers} -H 'Content-Type: {kind}' --data-raw '{body}'")
+    };
+    let json = examine(&stack, &put("application/json", r#"{"n":1}"#), &config);
+    assert_has(
+        &json,
+        &[
+            "WRONG  sign",
+            r#"profile={"carrier":"headers"}"#,
+            r#"client.call("PUT", "/orders/5", [("p", "q")], json={"n": 1})"#,
+            r#"signpost_call --json '{"n":1}' PUT /orders/5 'p=q'"#,
+        ],
+    );
+    let other = examine(&stack, &put("text/csv", "a,b"), &config);
+    let text = assert_has(&other, &["Right, at this time"]);
+    assert!(!text.contains("client.call"), "{text}");
 }

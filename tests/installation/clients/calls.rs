@@ -59,6 +59,7 @@ pub(super) async fn keeps_to_its_arguments(language: &'static str) {
 
 pub(super) async fn keeps_to_its_time(language: &'static str) {
     let mut scene = Scene::start(language).await;
+    repeats_what_may_be_repeated(&mut scene).await;
     waits_as_it_is_told(&mut scene).await;
     meets_its_deadline(&mut scene).await;
     is_cancelled(&mut scene).await;
@@ -196,6 +197,34 @@ async fn streams(scene: &mut Scene) {
             "{language}: {events}"
         );
     }
+}
+
+/// A call that may have been executed is repeated if that does no harm. CONTRACT 7.
+async fn repeats_what_may_be_repeated(scene: &mut Scene) {
+    let language = scene.driver.language;
+    let further = json!({ "retries": 1, "profile": { "carrier": "headers" } });
+    scene.driver.client_of(&scene.server, further).await;
+    scene.behave(
+        "502 Bad Gateway\r\nContent-Type: application/problem+json",
+        r#"{"code":"backend_unreachable","title":"T"}"#,
+    );
+    for (method, own, requests) in [
+        ("PUT", json!({ "json": 1 }), 2),
+        ("DELETE", json!({}), 2),
+        ("POST", json!({ "json": 1 }), 1),
+        ("PATCH", json!({ "json": 1 }), 1),
+        ("POST", json!({ "idempotency_key": "k" }), 2),
+    ] {
+        let before = scene.server.requests().len();
+        let failed = scene.call(method, own).await;
+        assert_eq!(
+            failed["problem"]["status"], 502,
+            "{language}: {method}: {failed}"
+        );
+        let sent = scene.server.requests().len() - before;
+        assert_eq!(sent, requests, "{language}: {method}");
+    }
+    scene.driver.client_of(&scene.server, json!({})).await;
 }
 
 /// `Retry-After` in seconds, and as an HTTP date. CONTRACT 7.

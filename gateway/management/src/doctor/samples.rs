@@ -1,5 +1,7 @@
 //! A call by each client library: cut out of the samples beside the libraries, which the tests run.
 
+mod literals;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signpost_protocol::{
@@ -7,6 +9,10 @@ use signpost_protocol::{
     sign::{SignAlgorithm, SignCarrier, SignProfile},
 };
 use utoipa::ToSchema;
+
+use self::literals::{
+    CSHARP, GO, JAVA, JAVASCRIPT, Literals, PHP, PYTHON, literal, php_text, text,
+};
 
 /// The languages that there is a client library for.
 pub const LANGUAGES: [ClientLanguage; 7] = [
@@ -19,7 +25,7 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
             let pair = |name: &str, value: &str| format!("({}, {})", text(name), text(value));
             let further = call.further([
                 call.pairs("[", pair, "]"),
-                call.json("json={", |name, value| member(name, ": ", value), "}"),
+                call.json("json=", &PYTHON, ""),
                 call.credential(|one| format!("credential={}", text(one))),
             ]);
             format!("client.call({}{further})", call.target(text))
@@ -33,7 +39,7 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         call: |call| {
             let pair = |name: &str, value: &str| format!("[{}, {}]", text(name), text(value));
             let options = [
-                call.json("json: { ", |name, value| member(name, ": ", value), " }"),
+                call.json("json: ", &JAVASCRIPT, ""),
                 call.credential(|one| format!("credential: {}", text(one))),
             ];
             let options: Vec<_> = options.into_iter().flatten().collect();
@@ -54,10 +60,9 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         },
         call: |call| {
             let pair = |name: &str, value: &str| format!("{{{}, {}}}", text(name), text(value));
-            let json = "signpost.JSON(map[string]string{";
             let further = call.further([
                 call.pairs("signpost.Pairs{", pair, "}"),
-                call.json(json, |name, value| member(name, ": ", value), "})"),
+                call.json("signpost.JSON(", &GO, ")"),
                 call.credential(|one| format!("signpost.Credential({})", text(one))),
             ]);
             let target = call.target(text);
@@ -68,17 +73,13 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         word: "java",
         name: "Java",
         sample: include_str!("../../../clients/java/Sample.java"),
-        setting: |name, value| format!(".{}({})", camel(name), java(value)),
+        setting: |name, value| format!(".{}({})", camel(name), JAVA.write(value)),
         call: |call| {
             let pair =
                 |name: &str, value: &str| format!("Signpost.pair({}, {})", text(name), text(value));
             let (list, target) = (call.pairs("List.of(", pair, ")"), call.target(text));
             let further = [
-                call.json(
-                    ".json(java.util.Map.of(",
-                    |name, value| member(name, ", ", value),
-                    "))",
-                ),
+                java_body(call),
                 call.credential(|one| format!(".credential({})", text(one))),
             ];
             let further: String = further.into_iter().flatten().collect();
@@ -97,15 +98,13 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
         word: "php",
         name: "PHP",
         sample: include_str!("../../../clients/php/sample.php"),
-        setting: |name, value| format!(", {}: {}", camel(name), php(value)),
+        setting: |name, value| format!(", {}: {}", camel(name), PHP.write(value)),
         call: |call| {
             let pair =
                 |name: &str, value: &str| format!("[{}, {}]", php_text(name), php_text(value));
-            let member =
-                |name: &str, value: &str| format!("{} => {}", php_text(name), php_text(value));
             let further = call.further([
                 call.pairs("[", pair, "]"),
-                call.json("json: [", member, "]"),
+                call.json("json: ", &PHP, ""),
                 call.credential(|one| format!("credential: {}", php_text(one))),
             ]);
             format!("$client->call({}{further})", call.target(php_text))
@@ -129,9 +128,12 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
             let pair = |name: &str, value: &str| {
                 format!("SignpostClient.Pair({}, {})", text(name), text(value))
             };
-            let json = "new SignpostCall { Json = new System.Collections.Generic.Dictionary<string, object> { ";
-            let member = |name: &str, value: &str| format!("[{}] = {}", text(name), text(value));
-            let further = call.further([call.pairs("", pair, ""), call.json(json, member, " } }")]);
+            let pairs = match call.json {
+                None => call.pairs("", pair, ""),
+                Some(_) => None,
+            };
+            let of_call = call.json.is_some().then(|| csharp_call(call));
+            let further = call.further([pairs, of_call]);
             let user = call.credential(|one| format!(".WithCredential({})", text(one)));
             let user = user.unwrap_or_default();
             format!("client{user}.Call({}{further})", call.target(text))
@@ -215,8 +217,8 @@ pub struct Call<'c> {
     pub path: &'c str,
     /// Names and values, decoded.
     pub pairs: &'c [(String, String)],
-    /// Whether these are the members of a JSON object, not parameters.
-    pub is_json: bool,
+    /// The body, beside which the pairs are the query.
+    pub json: Option<&'c Value>,
     /// Whose call it is.
     pub credential: Option<&'c str>,
 }
@@ -236,33 +238,27 @@ impl Call<'_> {
         format!("{}, {}", quoted(self.method), quoted(self.path))
     }
 
-    /// The pairs as parameters, if there are any.
+    /// The pairs, if there are any.
     fn pairs(
         &self,
         before: &str,
         written: impl Fn(&str, &str) -> String,
         after: &str,
     ) -> Option<String> {
-        let pairs = (!self.is_json).then(|| self.members(written))?;
+        let pairs = self.written(written);
         (!pairs.is_empty()).then(|| format!("{before}{}{after}", pairs.join(", ")))
     }
 
-    /// The pairs as JSON, if they are.
-    fn json(
-        &self,
-        before: &str,
-        written: impl Fn(&str, &str) -> String,
-        after: &str,
-    ) -> Option<String> {
-        let members = self.is_json.then(|| self.members(written))?;
-        Some(format!("{before}{}{after}", members.join(", ")))
+    fn json(&self, before: &str, literals: &Literals, after: &str) -> Option<String> {
+        let json = self.json?;
+        Some(format!("{before}{}{after}", literals.write(json)))
     }
 
     fn credential(&self, written: impl Fn(&str) -> String) -> Option<String> {
         self.credential.map(written)
     }
 
-    fn members(&self, written: impl Fn(&str, &str) -> String) -> Vec<String> {
+    fn written(&self, written: impl Fn(&str, &str) -> String) -> Vec<String> {
         let pairs = self.pairs.iter();
         pairs.map(|(name, value)| written(name, value)).collect()
     }
@@ -299,7 +295,7 @@ impl ClientLanguage {
             method: "POST",
             path: "/login",
             pairs: &pairs,
-            is_json: false,
+            json: None,
             credential: None,
         };
         let settings = |call: &Call<'_>| {
@@ -329,22 +325,36 @@ pub fn name_of(word: &str) -> Option<&'static str> {
     language.map(|language| language.name)
 }
 
-/// A member in quotes.
-fn member(name: &str, joint: &str, value: &str) -> String {
-    format!("{}{joint}{}", text(name), text(value))
-}
-
-/// A text in quotes, as most languages read it. What some take for the end of a line is escaped.
-fn text(text: &str) -> String {
-    literal(&json!(text))
-}
-
-fn literal(value: &Value) -> String {
-    let mut written = value.to_string();
-    for letter in ['\u{7f}', '\u{85}', '\u{2028}', '\u{2029}'] {
-        written = written.replace(letter, &format!("\\u{:04x}", u32::from(letter)));
+/// `Map.of` and `List.of` take no null, ten members at most, and a long number needs a letter: such JSON is a text.
+fn java_body(call: &Call<'_>) -> Option<String> {
+    fn is_plain(value: &Value) -> bool {
+        match value {
+            Value::Null => false,
+            Value::Number(number) => number.as_i64().is_none_or(|one| i32::try_from(one).is_ok()),
+            Value::Object(members) => members.len() <= 10 && members.values().all(is_plain),
+            Value::Array(values) => values.iter().all(is_plain),
+            Value::Bool(_) | Value::String(_) => true,
+        }
     }
-    written
+    if call.json.is_some_and(is_plain) {
+        return call.json(".json(", &JAVA, ")");
+    }
+    let json = text(&call.json?.to_string());
+    Some(format!(
+        ".body({json}.getBytes(java.nio.charset.StandardCharsets.UTF_8), \"application/json\")"
+    ))
+}
+
+/// A call with a body has its pairs in the same object.
+fn csharp_call(call: &Call<'_>) -> String {
+    let pair =
+        |name: &str, value: &str| format!("SignpostClient.Pair({}, {})", text(name), text(value));
+    let members = [
+        call.pairs("Pairs = new[] { ", pair, " }"),
+        call.json("Json = ", &CSHARP, ""),
+    ];
+    let members: Vec<_> = members.into_iter().flatten().collect();
+    format!("new SignpostCall {{ {} }}", members.join(", "))
 }
 
 fn list(value: &Value) -> String {
@@ -374,21 +384,6 @@ fn members(
     format!("{before}{of_type}{{{members}}}")
 }
 
-fn java(value: &Value) -> String {
-    match value {
-        Value::Object(members) => {
-            let members = members.iter();
-            let members = members.map(|(name, value)| format!("{}, {}", text(name), java(value)));
-            format!(
-                "java.util.Map.of({})",
-                members.collect::<Vec<_>>().join(", ")
-            )
-        }
-        Value::Array(_) => format!("List.of({})", list(value)),
-        value => literal(value),
-    }
-}
-
 fn csharp_names(value: &Value) -> String {
     let members = value.as_object().into_iter().flatten();
     let members = members.map(|(name, value)| format!("[{}] = {}", text(name), literal(value)));
@@ -396,51 +391,20 @@ fn csharp_names(value: &Value) -> String {
     format!("new Dictionary<string, string> {{ {members} }}")
 }
 
-fn php(value: &Value) -> String {
-    match value {
-        Value::Object(members) => {
-            let members = members.iter();
-            let members =
-                members.map(|(name, value)| format!("{} => {}", php_text(name), php(value)));
-            format!("[{}]", members.collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(list) => format!("[{}]", list.iter().map(php).collect::<Vec<_>>().join(", ")),
-        value => php_text(value.as_str().unwrap_or_default()),
-    }
-}
-
-fn php_text(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            // In double quotes PHP would replace `$name` by the variable's value.
-            '"' | '\\' | '$' => quoted.extend(['\\', letter]),
-            '\n' => quoted += "\\n",
-            letter if letter.is_control() => quoted += &format!("\\u{{{:x}}}", u32::from(letter)),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted + "\""
-}
-
 fn shell_call(call: &Call<'_>) -> String {
-    let json = call.json("{", |name, value| member(name, ":", value), "}");
-    let json = json.map(|json| format!(" --json {}", shell(&json)));
+    let json = call
+        .json
+        .map(|json| format!(" --json {}", shell(&json.to_string())));
     let credential = call.credential(|one| format!(" --credential {}", shell(one)));
     // A name with `=` stands by itself.
-    let is_separate = !call.is_json && call.pairs.iter().any(|(name, _)| name.contains('='));
+    let is_separate = call.pairs.iter().any(|(name, _)| name.contains('='));
     let separate = is_separate.then(|| " --separate".to_owned());
     let options: String = [json, credential, separate].into_iter().flatten().collect();
-    let pair = |name: &str, value: &str| match is_separate {
+    let pairs = call.written(|name, value| match is_separate {
         true => format!(" {} {}", shell(name), shell(value)),
         false => format!(" {}", shell(&format!("{name}={value}"))),
-    };
-    let pairs = if call.is_json {
-        String::new()
-    } else {
-        call.members(pair).concat()
-    };
-    let (method, path) = (call.method, shell(call.path));
+    });
+    let (method, path, pairs) = (call.method, shell(call.path), pairs.concat());
     format!("signpost_call{options} {method} {path}{pairs}")
 }
 
@@ -532,7 +496,7 @@ mod tests {
             method: "GET",
             path: "/a/b",
             pairs: &pairs,
-            is_json: false,
+            json: None,
             credential: None,
         };
         let value = r#""it's \"http://127.0.0.1:8080\"\\\n""#;
@@ -601,7 +565,7 @@ mod tests {
             method: "GET",
             path: "/",
             pairs: &pairs,
-            is_json: false,
+            json: None,
             credential: None,
         };
         for language in &LANGUAGES {
@@ -634,27 +598,45 @@ mod tests {
             of_md5[0].1,
             json!({ "algorithm": "md5", "carrier": "headers" })
         );
-        let pairs = [("a".to_owned(), "it's".to_owned())];
+        let json = json!({ "a": "it's", "b": [1, true, {}] });
         let call = Call {
             address: ADDRESS,
             settings: &settings,
             method: "PUT",
             path: "/a",
-            pairs: &pairs,
-            is_json: true,
+            pairs: &[],
+            json: Some(&json),
             credential: Some("C"),
         };
         for (language, expected) in LANGUAGES.iter().zip([
-            r#"client.call("PUT", "/a", json={"a": "it's"}, credential="C")"#,
-            r#"await client.call("PUT", "/a", { json: { "a": "it's" }, credential: "C" })"#,
-            r#"client.Call(context.Background(), "PUT", "/a", signpost.JSON(map[string]string{"a": "it's"}), signpost.Credential("C"))"#,
-            r#"client.request("PUT", "/a").json(java.util.Map.of("a", "it's")).credential("C").send()"#,
-            r#"$client->call("PUT", "/a", json: ["a" => "it's"], credential: "C")"#,
-            r#"client.WithCredential("C").Call("PUT", "/a", new SignpostCall { Json = new System.Collections.Generic.Dictionary<string, object> { ["a"] = "it's" } })"#,
-            r#"signpost_call --json '{"a":"it'\''s"}' --credential C PUT /a"#,
+            r#"client.call("PUT", "/a", json={"a": "it's", "b": [1, True, {}]}, credential="C")"#,
+            r#"await client.call("PUT", "/a", { json: { "a": "it's", "b": [1, true, {}] }, credential: "C" })"#,
+            r#"client.Call(context.Background(), "PUT", "/a", signpost.JSON(map[string]any{"a": "it's", "b": []any{1, true, map[string]any{}}}), signpost.Credential("C"))"#,
+            r#"client.request("PUT", "/a").json(java.util.Map.of("a", "it's", "b", List.of(1, true, java.util.Map.of()))).credential("C").send()"#,
+            r#"$client->call("PUT", "/a", json: ["a" => "it's", "b" => [1, true, new \stdClass()]], credential: "C")"#,
+            r#"client.WithCredential("C").Call("PUT", "/a", new SignpostCall { Json = new System.Collections.Generic.Dictionary<string, object> { ["a"] = "it's", ["b"] = new object[] { 1, true, new System.Collections.Generic.Dictionary<string, object>() } } })"#,
+            r#"signpost_call --json '{"a":"it'\''s","b":[1,true,{}]}' --credential C PUT /a"#,
         ]) {
             let code = language.code(&call).code;
-            assert_eq!(code.matches(expected).count(), 1, "{}: {code}", language.name);
+            assert_eq!(
+                code.matches(expected).count(),
+                1,
+                "{}: {code}",
+                language.name
+            );
         }
+        let (pairs, json) = ([("p".to_owned(), "q".to_owned())], json!([null]));
+        let call = Call {
+            json: Some(&json),
+            pairs: &pairs,
+            ..call
+        };
+        let code = |number: usize| LANGUAGES[number].code(&call).code;
+        assert!(
+            code(3).contains(r#".pairs(List.of(Signpost.pair("p", "q"))).body("[null]".getBytes"#)
+        );
+        assert!(code(5).contains(
+            r#"{ Pairs = new[] { SignpostClient.Pair("p", "q") }, Json = new object[] { null } }"#
+        ));
     }
 }

@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
     app::AppIdent,
@@ -105,7 +105,7 @@ impl Signing<'_> {
         let form = has_form.then_some(form);
         Signed {
             curl: self.curl(method, &target, form.as_deref()),
-            code: self.code(method, path, &pairs),
+            code: self.code(method, &pairs, None),
             sign,
             target,
             form,
@@ -135,14 +135,9 @@ impl Signing<'_> {
         ] {
             curl += &field.map_or_else(String::new, |field| format!(" -H {}", shell(&field)));
         }
-        let params = Params::parse(target.query.as_bytes(), b"", usize::MAX).unwrap_or_default();
-        let pairs = params
-            .iter()
-            .map(|param| (text(param.key()), text(&param.value())));
-        let pairs: Vec<_> = pairs.collect();
         Signed {
             curl,
-            code: self.code(method, target.path, &pairs),
+            code: self.code_in_headers(method, body.as_deref().unwrap_or_default()),
             sign,
             target: target.sent.to_owned(),
             form: body,
@@ -176,14 +171,38 @@ impl Signing<'_> {
         command
     }
 
-    fn code(&self, method: Method, path: &str, pairs: &[(String, String)]) -> Vec<CodeSample> {
+    /// None of a body that is neither JSON nor all of a form.
+    fn code_in_headers(&self, method: Method, body: &str) -> Vec<CodeSample> {
+        let content_type = header(self.head, "content-type").unwrap_or_default();
+        let is = |kind: &str| content_type.to_ascii_lowercase().starts_with(kind);
+        let query = self.head.target().query;
+        let (pairs, json) = match body {
+            "" => (query, None),
+            form if is("application/x-www-form-urlencoded") && query.is_empty() => (form, None),
+            json => match serde_json::from_str(json) {
+                Ok(json) if is("application/json") => (query, Some(json)),
+                _ => return Vec::new(),
+            },
+        };
+        let params = Params::parse(pairs.as_bytes(), b"", usize::MAX).unwrap_or_default();
+        let pairs = params.iter();
+        let pairs = pairs.map(|param| (text(param.key()), text(&param.value())));
+        self.code(method, &pairs.collect::<Vec<_>>(), json.as_ref())
+    }
+
+    fn code(
+        &self,
+        method: Method,
+        pairs: &[(String, String)],
+        json: Option<&Value>,
+    ) -> Vec<CodeSample> {
         let call = Call {
             address: &self.address.to_string(),
             settings: &self.settings(),
             method: method.as_str(),
-            path,
+            path: self.head.target().path,
             pairs,
-            is_json: false,
+            json,
             credential: header(self.head, self.names.authorization.as_str()).map(|_| CREDENTIAL),
         };
         LANGUAGES

@@ -23,8 +23,6 @@ use crate::{
 
 /// The pairs of the first call for bash, as the shell expands them.
 const PAIRS: &str = "demo=hello+world&time=${now}";
-/// The JSON of a first call that has some.
-const JSON: (&str, &str) = ("demo", "hello world");
 
 /// The application that a card describes; by default the only one, in single-application mode.
 #[derive(Debug, Default)]
@@ -179,14 +177,14 @@ impl Card {
         settings.extend(subject.ident.as_ref().map(|ident| ("app", json!(ident))));
         settings.push(("version", json!(default.name().as_str())));
         settings.extend(settings_of(names, &profile));
-        let members = [(JSON.0.to_owned(), JSON.1.to_owned())];
+        let json = is_json.then(|| json!({ "demo": "hello world" }));
         let call = Call {
             address: &address,
             settings: &settings,
             method,
             path,
-            pairs: if is_json { &members } else { &[] },
-            is_json,
+            pairs: &[],
+            json: json.as_ref(),
             credential: None,
         };
         let convention = [&names.version, &names.language, &names.authorization];
@@ -224,10 +222,6 @@ impl Card {
 /// Signs `$text` with `$key`.
 const HMAC: &str = "sign=$(key=$key text=$text python3 -c 'import hmac, os; \
      print(hmac.digest(os.environb[b\"key\"], os.environb[b\"text\"], \"sha256\").hex())')";
-
-fn json_body() -> String {
-    json!({ JSON.0: JSON.1 }).to_string()
-}
 
 /// curl's options for the headers of the convention.
 fn curl_headers(names: &HeaderNames, app: Option<&str>, version: &str) -> String {
@@ -273,12 +267,12 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
     {
         return None;
     }
-    let json = call.is_json.then(json_body);
+    let json = call.json.map(ToString::to_string);
     // In headers the command signs by the stronger algorithm.
     let (carrier, algorithm) = match (profile.carrier, profile.algorithm) {
         (SignCarrier::Headers, SignAlgorithm::Md5) => (Some("headers"), Some("md5")),
         (SignCarrier::Headers, SignAlgorithm::HmacSha256) => (Some("headers"), None),
-        (SignCarrier::Both, _) if call.is_json => (Some("both"), None),
+        (SignCarrier::Both, _) if json.is_some() => (Some("both"), None),
         (_, SignAlgorithm::HmacSha256) => (None, Some("hmac-sha256")),
         (_, SignAlgorithm::Md5) => (None, None),
     };
@@ -355,16 +349,16 @@ fn first_call_in_headers(
     call: &Call<'_>,
     headers: &str,
 ) -> Vec<String> {
-    let body = call.is_json.then(json_body).unwrap_or_default();
+    let body = call.json.map(ToString::to_string).unwrap_or_default();
     let sign = match profile.header_algorithm() {
         SignAlgorithm::Md5 => "sign=$(printf '%s\\n%s' \"$text\" \"$key\" | md5sum | cut -c 1-32)",
         SignAlgorithm::HmacSha256 => HMAC,
     };
     let [time, sign_header, _] = names.of_signature().map(|name| names.spelled(name));
     let (method, path) = (call.method, call.path);
-    let sent = match call.is_json {
-        true => " -H 'Content-Type: application/json' --data-raw \"$body\"",
-        false => "",
+    let sent = match call.json {
+        Some(_) => " -H 'Content-Type: application/json' --data-raw \"$body\"",
+        None => "",
     };
     let url = quoted(&format!("{}{path}", call.address));
     vec![

@@ -51,11 +51,12 @@ const LOGIN: [&str; 13] = [
 ];
 
 /// The crates that are shipped.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "gateway",
     "gateway/bridge",
     "gateway/kit",
     "gateway/management",
+    "gateway/openapi",
     "gateway/protocol",
     "gateway/proxy",
     "gateway/release",

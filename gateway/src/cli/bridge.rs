@@ -13,8 +13,10 @@ use signpost_store::Store;
 
 use super::{
     print_line,
+    table::printable,
     versions::{
         configured,
+        contracts::compare_files,
         diff::{Period, exit_code, open, print},
     },
 };
@@ -25,7 +27,17 @@ pub(super) enum BridgeCommand {
     /// clients got. Exit code 0 if every route was seen and nothing differs, otherwise 1.
     Check(CheckArguments),
     /// Print changes to begin with, by what differs: renames and additional members. What it cannot know stands in comments.
-    Draft(BridgeArguments),
+    /// With --openapi, by two OpenAPI documents, before there is any traffic.
+    Draft(DraftArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DraftArguments {
+    #[command(flatten)]
+    bridge: BridgeArguments,
+    /// Compare the OpenAPI documents of the version and of the one that serves its clients, instead of responses.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    openapi: Option<Vec<PathBuf>>,
 }
 
 #[derive(Debug, Args)]
@@ -51,7 +63,10 @@ pub(super) struct BridgeArguments {
 pub(super) async fn run(command: BridgeCommand) -> anyhow::Result<ExitCode> {
     match command {
         BridgeCommand::Check(arguments) => check(&arguments.bridge, arguments.json).await,
-        BridgeCommand::Draft(arguments) => draft(&arguments).await,
+        BridgeCommand::Draft(arguments) => match &arguments.openapi {
+            Some(files) => Ok(draft_by_documents(&arguments.bridge.version, files)),
+            None => draft(&arguments.bridge).await,
+        },
     }
 }
 
@@ -83,6 +98,18 @@ async fn draft(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
         print_line(&line);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn draft_by_documents(version: &Version, files: &[PathBuf]) -> ExitCode {
+    match compare_files(files, [version.as_str(); 2]) {
+        Ok(report) => {
+            for line in draft::lines_by_documents(&report, version.as_str()) {
+                print_line(&printable(&line));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(code) => code,
+    }
 }
 
 async fn read(

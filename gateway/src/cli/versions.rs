@@ -1,5 +1,6 @@
 //! `signpost versions …`: the versions, their dates and backends, and who uses them.
 
+pub(super) mod contracts;
 pub(super) mod diff;
 mod drain;
 mod list;
@@ -31,6 +32,10 @@ pub(super) enum VersionsCommand {
     Report(Told<ReportInput>),
     /// Show what differs between two versions, by the responses to copies of requests, and for which applications
     /// (multi-application mode). Exit code 0 if every route was seen and nothing differs, otherwise 1.
+    ///
+    /// With --openapi, compare two OpenAPI documents instead, without the configuration. Exit code 0 if nothing breaks clients of
+    /// the old one, 1 if something does, 2 if a document cannot be read. With --changes, 3 if an operation that breaks has no
+    /// change, otherwise 0.
     Diff(DiffArguments),
     /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
     /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.

@@ -1,10 +1,10 @@
 //! Changes to begin with, as the configuration has them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use signpost_bridge::JsonPath;
-
 use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff};
+use signpost_openapi::{Action, Finding, List, Place, Report, Step};
 
 /// The tables, line by line. What the counts do not tell stands in comments.
 pub(super) fn lines(diff: &Diff) -> Vec<String> {
@@ -23,20 +23,153 @@ pub(super) fn lines(diff: &Diff) -> Vec<String> {
         lines.push(String::new());
         lines.extend(notes.iter().map(|note| format!("# {note}")));
         if !steps.is_empty() {
-            lines.push(format!("[[versions.{version}.changes]]"));
-            let name = name(method, path);
-            let further = (2..).map(|number| format!("{name}_{number}"));
-            let mut free = [name.clone()].into_iter().chain(further);
-            let name = free.find(|name| names.insert(name.clone())).unwrap_or(name);
-            lines.push(format!("name = \"{name}\""));
-            lines.push(format!("method = \"{method}\""));
-            lines.push(format!("paths = [\"{path}\"]"));
-            lines.push("response = [".to_owned());
-            lines.extend(steps.iter().map(|step| format!("    {step}")));
-            lines.push("]".to_owned());
+            lines.extend(head(version, method, path, &mut names));
+            lines.extend(list("response", steps.into_iter()));
         }
     }
     lines
+}
+
+/// The beginning of a change, with a name that no other one has.
+fn head(version: &str, method: &str, path: &str, names: &mut BTreeSet<String>) -> [String; 4] {
+    let name = name(method, path);
+    let further = (2..).map(|number| format!("{name}_{number}"));
+    let mut free = [name.clone()].into_iter().chain(further);
+    let name = free.find(|name| names.insert(name.clone())).unwrap_or(name);
+    [
+        format!("[[versions.{version}.changes]]"),
+        format!("name = \"{name}\""),
+        format!("method = \"{method}\""),
+        format!("paths = [\"{path}\"]"),
+    ]
+}
+
+fn list(key: &str, steps: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let steps = steps.map(|step| format!("    {step}"));
+    [format!("{key} = [")]
+        .into_iter()
+        .chain(steps)
+        .chain(["]".to_owned()])
+}
+
+/// The tables, by what differs between two OpenAPI documents.
+pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> {
+    let mut lines = vec![format!(
+        "# What two OpenAPI documents show. Read each change: the documents may not say all, and their names are guesses."
+    )];
+    let mut names = BTreeSet::new();
+    let breaking: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|one| one.is_breaking)
+        .collect();
+    for findings in breaking.chunk_by(|one, other| one.operation == other.operation) {
+        lines.push(String::new());
+        // A response's steps are for its status.
+        let mut groups: BTreeMap<Option<&str>, BTreeMap<List, Vec<&Step>>> = BTreeMap::new();
+        let known = report
+            .operations
+            .iter()
+            .find(|known| known.name == findings[0].operation);
+        for finding in findings {
+            let steps = finding
+                .steps
+                .iter()
+                .filter(|step| known.is_some() && is_valid(finding, step));
+            let mut steps = steps.peekable();
+            if steps.peek().is_none() {
+                let Finding {
+                    operation,
+                    place,
+                    text,
+                    ..
+                } = finding;
+                lines.push(format!(
+                    "# {operation}, {place}: {text}. {}",
+                    advice(&finding.kind)
+                ));
+            }
+            for step in steps {
+                let group = groups.entry(of_status(&finding.place)).or_default();
+                let list = group.entry(step.list).or_default();
+                if !list.contains(&step) {
+                    list.push(step);
+                }
+            }
+        }
+        for (status, group) in groups {
+            let Some(known) = known else { continue };
+            let path = pattern(&known.path);
+            if path.len() < known.path.len() && !known.path.ends_with('}') {
+                lines.push(format!("# {path} takes more than {}", known.path));
+            }
+            lines.extend(head(version, &known.method, &path, &mut names));
+            lines.extend(
+                status.map(|status| format!("status = [\"{}\"]", status.to_ascii_lowercase())),
+            );
+            for (key, steps) in group {
+                let key = match key {
+                    List::Request => "request",
+                    List::RequestBody => "request_body",
+                    List::Response => "response",
+                };
+                lines.extend(list(key, steps.into_iter().map(|step| format!("{step},"))));
+            }
+        }
+    }
+    lines
+}
+
+/// Whether the configuration can have a step.
+fn is_valid(finding: &Finding, step: &Step) -> bool {
+    let is_json = match &finding.place {
+        Place::RequestBody(kind, _) | Place::Response(_, kind, _) => {
+            kind.is_empty() || kind.ends_with("json")
+        }
+        _ => true,
+    };
+    let is_known_status = match &finding.place {
+        Place::Response(status, ..) => status != "default",
+        _ => true,
+    };
+    match (step.list, &step.action) {
+        (List::Request, _) => true,
+        (_, Action::Status(_)) => is_known_status,
+        (_, Action::Move(to)) if !is_path(to) => false,
+        _ => is_json && is_known_status && is_path(&step.at),
+    }
+}
+
+/// The status of a response that no change takes by default.
+fn of_status(place: &Place) -> Option<&str> {
+    match place {
+        Place::Response(status, ..) if !status.starts_with('2') => Some(status),
+        _ => None,
+    }
+}
+
+/// The path of an operation as that of a change: all below its first variable.
+fn pattern(path: &str) -> String {
+    let Some((before, _)) = path.split_once('{') else {
+        return path.to_owned();
+    };
+    before[..before.rfind('/').map_or(0, |at| at + 1)].to_owned()
+}
+
+fn advice(kind: &str) -> &'static str {
+    match kind {
+        "path-removed"
+        | "operation-removed"
+        | "property-removed"
+        | "required-property-added"
+        | "required-parameter-added"
+        | "request-body-added"
+        | "request-body-removed"
+        | "media-type-removed"
+        | "parameter-moved"
+        | "type-changed" => "No step can do that: a converter",
+        _ => "Look at it",
+    }
 }
 
 /// The steps that change the other version's responses, and what is left to a person.

@@ -1,6 +1,9 @@
 //! `signpost versions diff`: what differs between two versions, by the responses to copies of requests.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
 use serde_json::json;
@@ -15,7 +18,7 @@ use crate::cli::{
     operation::on_many,
     print_line, since,
     table::{printable, printable_json, table_lines},
-    versions::configured,
+    versions::{configured, contracts},
 };
 
 /// Limit of the applications and paths that are named.
@@ -27,6 +30,12 @@ pub(in crate::cli) struct DiffArguments {
     version: Version,
     /// The version that got the copies.
     to: Version,
+    /// Compare the OpenAPI documents of both versions: 3.0 or 3.1, JSON or YAML.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    openapi: Option<Vec<PathBuf>>,
+    /// List the operations that break and that no change of the version takes.
+    #[arg(long, requires = "openapi")]
+    changes: bool,
     #[command(flatten)]
     period: Period,
     #[command(flatten)]
@@ -44,6 +53,9 @@ pub(in crate::cli) struct Period {
 
 impl DiffArguments {
     pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
+        if let Some(files) = &self.openapi {
+            return self.compare_documents(files);
+        }
         let (config, store) = open(&self.common.config).await?;
         let wanted = Wanted {
             version: configured(&config, &self.common.config, &self.version)?,
@@ -54,6 +66,27 @@ impl DiffArguments {
         let diff = Diff::read(&store, &wanted).await?;
         print(&diff, self.common.json)?;
         Ok(exit_code(&diff))
+    }
+
+    fn compare_documents(&self, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
+        let versions = [&self.version, &self.to];
+        let report = match contracts::compare_files(files, versions.map(Version::as_str)) {
+            Ok(report) => report,
+            Err(code) => return Ok(code),
+        };
+        let file = &self.common.config;
+        let config = self.changes.then(|| Config::load(file)).transpose()?;
+        let changes = match &config {
+            Some(config) => Some(configured(config, file, &self.version)?.changes()),
+            None => None,
+        };
+        let changes = changes.map(|changes| changes.map(|changes| &**changes));
+        Ok(contracts::print(
+            &report,
+            versions,
+            changes,
+            self.common.json,
+        ))
     }
 }
 
@@ -149,7 +182,7 @@ fn summary(diff: &Diff) -> String {
     )
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 

@@ -1,0 +1,28 @@
+//! Two OpenAPI documents: what differs, and what of it breaks clients.
+//!
+//! No I/O, no async, no clock. Documents are 3.0 or 3.1, JSON or YAML, and may be hostile: size, depth, references and
+//! work have bounds.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`document`] | reads a document, follows its references |
+//! | `yaml` | YAML as the JSON that it stands for |
+//! | `schema` | a schema with all that `$ref` and `allOf` add to it |
+//! | `schemas` | compares two schemas |
+//! | `hint` | the step of a bridge that makes up for a difference |
+//! | [`compare()`] | compares two documents: operations, parameters, bodies, responses |
+//! | [`finding`] | what differs |
+
+mod compare;
+pub mod document;
+pub mod finding;
+mod hint;
+mod schema;
+mod schemas;
+mod yaml;
+
+pub use self::{
+    compare::compare,
+    document::{Document, Unreadable},
+    finding::{Action, Finding, Known, List, Place, Report, Step},
+};

@@ -1,0 +1,165 @@
+//! `signpost versions diff --openapi`: what differs between the OpenAPI documents of two versions.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde_json::json;
+use signpost_openapi::{Document, Finding, Report, compare, document::MAX_BYTES};
+use signpost_protocol::version::Version;
+use signpost_proxy::{Changes, Method};
+
+use super::diff::count;
+use crate::cli::{
+    print_error, print_line,
+    table::{printable, printable_json, table_lines},
+};
+
+/// Limit of the operations without a change that a text names.
+const MAX_NAMED: usize = 50;
+
+/// Compares the documents of two versions. After an error, which is printed, the exit code is 2.
+pub(in crate::cli) fn compare_files(
+    files: &[PathBuf],
+    versions: [&str; 2],
+) -> Result<Report, ExitCode> {
+    let documents = files.iter().map(|file| {
+        read(file).map_err(|error| {
+            print_error(&printable(&format!("{}: {error}", file.display())));
+            ExitCode::from(2)
+        })
+    });
+    match &*documents.collect::<Result<Vec<_>, _>>()? {
+        [old, new] => Ok(compare(old, new, versions)),
+        _ => Err(ExitCode::from(2)),
+    }
+}
+
+fn read(file: &Path) -> Result<Document, String> {
+    let mut bytes = Vec::new();
+    // One byte more than it may have: it is then too large.
+    let limit = MAX_BYTES as u64 + 1;
+    let opened = File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    opened.map_err(|error| error.to_string())?;
+    Document::read(&bytes).map_err(|error| error.to_string())
+}
+
+/// Prints a report. `changes` are those that make up for differences, if they count.
+pub(super) fn print(
+    report: &Report,
+    [version, to]: [&Version; 2],
+    changes: Option<Option<&Changes>>,
+    as_json: bool,
+) -> ExitCode {
+    let uncovered = changes.map(|changes| uncovered(report, changes));
+    if as_json {
+        let value = json!({
+            "version": version.as_str(),
+            "to": to.as_str(),
+            "breaking": report.breaking(),
+            "is_complete": report.is_complete,
+            "findings": report.findings,
+            "uncovered": uncovered,
+        });
+        print_line(&printable_json(&value.to_string()));
+    } else {
+        for line in lines(report, uncovered.as_deref()) {
+            print_line(&printable(&line));
+        }
+    }
+    match uncovered {
+        Some(uncovered) if uncovered.is_empty() => ExitCode::SUCCESS,
+        Some(_) => ExitCode::from(3),
+        None => ExitCode::from(u8::from(report.breaking() > 0)),
+    }
+}
+
+/// The operations that break clients, and that no change takes.
+fn uncovered<'r>(report: &'r Report, changes: Option<&Changes>) -> Vec<&'r str> {
+    let is_covered = |operation: &str| {
+        let known = report
+            .operations
+            .iter()
+            .find(|known| known.name == operation);
+        let method = known.and_then(|known| Method::from_bytes(known.method.as_bytes()));
+        let pair = known.zip(method).zip(changes);
+        pair.is_some_and(|((known, method), changes)| {
+            changes.of(method, &known.sample()).next().is_some()
+        })
+    };
+    let breaking = report.findings.iter().filter(|finding| finding.is_breaking);
+    let mut operations: Vec<_> = breaking.map(|finding| &*finding.operation).collect();
+    operations.dedup();
+    operations.retain(|operation| !is_covered(operation));
+    operations
+}
+
+fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let breaking: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|one| one.is_breaking)
+        .collect();
+    let operations = breaking.chunk_by(|one, other| one.operation == other.operation);
+    let operations: Vec<_> = operations.collect();
+    for findings in &operations {
+        lines.push(findings[0].operation.clone());
+        let row = |finding: &&Finding| {
+            [
+                finding.place.to_string(),
+                finding.kind.to_string(),
+                finding.text.clone(),
+            ]
+        };
+        let rows = table_lines(["PLACE", "KIND", "CHANGE"], findings.iter().map(row), 0..0);
+        lines.extend(rows.into_iter().map(|line| format!("  {line}")));
+        lines.push(String::new());
+    }
+    let harmless = report.findings.len() - breaking.len();
+    let harmless = match harmless {
+        0 => String::new(),
+        harmless => format!(
+            "; {} nothing, --json has all",
+            count(harmless as u64, "change breaks", "changes break")
+        ),
+    };
+    lines.push(match operations.len() {
+        0 => format!("nothing breaks clients{harmless}"),
+        number => format!(
+            "{} in {} {} clients{harmless}",
+            count(breaking.len() as u64, "change", "changes"),
+            count(number as u64, "operation", "operations"),
+            if breaking.len() == 1 {
+                "breaks"
+            } else {
+                "break"
+            }
+        ),
+    });
+    if !report.is_complete {
+        lines.push(
+            "the documents differ in more than that: the comparison ended at its limit".to_owned(),
+        );
+    }
+    match uncovered {
+        None => {}
+        Some([]) => lines.push("each of them has a change in the configuration".to_owned()),
+        Some(uncovered) => {
+            let named = uncovered.iter().take(MAX_NAMED).copied();
+            let more = if uncovered.len() > MAX_NAMED {
+                ", …"
+            } else {
+                ""
+            };
+            let named = named.collect::<Vec<_>>().join(", ");
+            lines.push(format!(
+                "without a change in the configuration: {named}{more}"
+            ));
+        }
+    }
+    lines
+}

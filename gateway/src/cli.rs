@@ -48,7 +48,7 @@ use signpost_kit::{
     reload::control::Verb,
     server::signals::end_at_signals,
 };
-use signpost_management::{administration::inspect::inspect, operations::audit::AuditSearch};
+use signpost_management::{operations::audit::AuditSearch, reports::inspect::inspect};
 use signpost_protocol::language::Language;
 use signpost_proxy::{
     Config, MultiApplications, parse_since,

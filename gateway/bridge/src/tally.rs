@@ -42,6 +42,12 @@ pub struct Tally {
     /// Requests that could not be compared, since a response is too large or encoded.
     #[serde(skip_serializing_if = "is_zero")]
     pub uncompared: u64,
+    /// Requests that were not copied: there were too many at a time, or a client left before its response was complete.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped: u64,
+    /// Copies that the other version refused.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused: u64,
     /// What was found at each path, for [`MAX_PATHS`] paths at most.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, PathTally>,
@@ -197,6 +203,8 @@ impl Tally {
         add(&mut self.differing, other.differing);
         add(&mut self.noise_pairs, other.noise_pairs);
         add(&mut self.uncompared, other.uncompared);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.refused, other.refused);
     }
 
     /// How many counts of paths, applications and renames it has.

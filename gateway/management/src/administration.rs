@@ -3,7 +3,6 @@
 pub mod apps;
 pub mod audit;
 pub mod import;
-pub mod inspect;
 pub mod logins;
 pub mod printable;
 pub(crate) mod records;

@@ -26,7 +26,10 @@ pub mod readiness;
 pub mod reports {
     //! What is read of versions, requests and gateways, for operators.
 
+    pub mod coverage;
     pub mod gateways;
+    pub mod inspect;
+    pub mod paths;
     pub mod rejections;
     pub mod shadows;
     pub mod traffic;

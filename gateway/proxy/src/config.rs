@@ -21,7 +21,7 @@ pub use self::{
     limits::{Limits, Timeouts},
     listen::ListenerSettings,
     management::{ConsoleAccount, ConsoleSettings, Role},
-    path_pattern::PathPattern,
+    path_pattern::{OTHER_PATHS, PathPattern},
     rate_limits::OwnRate,
     response_headers::ResponseHeaders,
     sign::weaknesses,

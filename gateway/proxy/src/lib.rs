@@ -148,8 +148,8 @@ mod wire {
 pub use crate::{
     config::{
         AfterSunset, Backend, Changes, Config, ConsoleAccount, ConsoleSettings, Limits, MasterKey,
-        MultiApplications, OwnRate, Part, PathPattern, Role, ServedVersion, Shadow, Stage,
-        Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
+        MultiApplications, OTHER_PATHS, OwnRate, Part, PathPattern, Role, ServedVersion, Shadow,
+        Stage, Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
         parse_since, rfc3339, weaknesses,
     },
     directory::apps::{
@@ -163,7 +163,10 @@ pub use crate::{
     observe::{
         metrics::RequestMetrics,
         outcome::Outcome,
-        usage::{Counts, Day, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS},
+        usage::{
+            Counts, Day, KEEP_DAYS as KEEP_USAGE_DAYS, MAX_PATTERNS, NO_APPLICATION,
+            OTHER_APPLICATIONS,
+        },
         watch::{Filter, SeenRequest, Watch, Watched, Watching},
     },
     phases::{error_response::problem_of, verify::Verifier},
@@ -177,7 +180,10 @@ pub use crate::{
         examine::{Examined, StepName},
     },
     shadow::{
-        store::{KEEP_DAYS as KEEP_SHADOW_DAYS, read as read_tallies},
+        store::{
+            KEEP_DAYS as KEEP_SHADOW_DAYS, read as read_tallies, read_start as proof_start,
+            restart as restart_proof,
+        },
         tallies::hour_of as hour_of_tallies,
     },
     upstream::routing::{

@@ -255,7 +255,7 @@ impl Headers for [(&str, &str)] {
 }
 
 /// The methods that a version can accept. CONTRACT 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// GET.
     Get,

@@ -23,6 +23,7 @@ pub(crate) mod writer;
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -30,10 +31,13 @@ use std::{
     },
 };
 
-use signpost_kit::{counted_label, label_enum, metrics::cells::LabelCounters};
+use signpost_kit::{clock::Timestamp, counted_label, label_enum, metrics::cells::LabelCounters};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use self::{copied::Copied, tallies::Tallies};
+use self::{
+    copied::{Copied, Entry},
+    tallies::{MAX_TALLIES, Tallies},
+};
 
 /// Limit of the copies of a process, from the request that is copied to the comparison; each has at most two heads, two
 /// forms and three bodies of 64 KiB. A request beyond it is not copied.
@@ -71,6 +75,8 @@ pub struct Shadows {
     /// Where copies go; `None` if the thread could not be started.
     copies: OnceLock<Option<mpsc::UnboundedSender<Copied>>>,
     tallies: Mutex<Tallies>,
+    /// Requests that were chosen and not copied, until the next write: a request must not wait for the tallies.
+    dropped: Mutex<BTreeMap<Entry, u64>>,
     /// The requests that were chosen, by what became of them.
     pub counts: LabelCounters<CopyResult>,
     has_warned: AtomicBool,
@@ -82,6 +88,7 @@ impl Default for Shadows {
             places: Arc::new(Semaphore::new(MAX_COPIES)),
             copies: OnceLock::new(),
             tallies: Mutex::default(),
+            dropped: Mutex::default(),
             counts: LabelCounters::default(),
             has_warned: AtomicBool::new(false),
         }
@@ -102,6 +109,24 @@ impl Shadows {
             self.counts.count(CopyResult::Dropped);
         }
         permit.ok().map(|permit| CopyPlace { _permit: permit })
+    }
+
+    /// Notes that a chosen request was not copied.
+    pub(crate) fn add_dropped(&self, entry: Entry) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        if dropped.len() < MAX_TALLIES || dropped.contains_key(&entry) {
+            *dropped.entry(entry).or_default() += 1;
+        }
+    }
+
+    /// Moves these to the tallies.
+    fn collect_dropped(&self, now: Timestamp) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        let dropped = std::mem::take(&mut *dropped);
+        let mut tallies = self.tallies();
+        for (entry, number) in dropped {
+            tallies.change(&entry, now, |tally| tally.dropped += number);
+        }
     }
 
     /// Has a copy sent and compared. Starts the thread with the first one.

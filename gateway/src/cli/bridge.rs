@@ -6,9 +6,10 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_management::reports::shadows::{Diff, Wanted};
 use signpost_protocol::version::Version;
-use signpost_proxy::{Changes, ServedVersion};
+use signpost_proxy::{Changes, ServedVersion, restart_proof, rfc3339};
 use signpost_store::Store;
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
 #[derive(Debug, Subcommand)]
 pub(super) enum BridgeCommand {
     /// Check the changes of a version that still has its backend: whether the responses of its shadow, changed, are those that its
-    /// clients got. Exit code 0 if every route was seen and nothing differs, otherwise 1.
+    /// clients got. Exit code 0 if every path that clients used was seen, or is named as unproven, and nothing differs; otherwise 1.
     Check(CheckArguments),
     /// Print changes to begin with, by what differs: renames and additional members. What it cannot know stands in comments.
     /// With --openapi, by two OpenAPI documents, before there is any traffic.
@@ -47,6 +48,9 @@ pub(super) struct CheckArguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Begin the proof anew, and check nothing: earlier pairs do not count any more.
+    #[arg(long)]
+    restart: bool,
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +66,7 @@ pub(super) struct BridgeArguments {
 
 pub(super) async fn run(command: BridgeCommand) -> anyhow::Result<ExitCode> {
     match command {
+        BridgeCommand::Check(arguments) if arguments.restart => restart(&arguments.bridge).await,
         BridgeCommand::Check(arguments) => check(&arguments.bridge, arguments.json).await,
         BridgeCommand::Draft(arguments) => match &arguments.openapi {
             Some(files) => Ok(draft_by_documents(&arguments.bridge.version, files)),
@@ -82,6 +87,18 @@ async fn check(arguments: &BridgeArguments, as_json: bool) -> anyhow::Result<Exi
     let diff = read(&store, arguments, version, Some(changes)).await?;
     print(&diff, as_json)?;
     Ok(exit_code(&diff))
+}
+
+async fn restart(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
+    let (config, store) = open(&arguments.config).await?;
+    let version = configured(&config, &arguments.config, &arguments.version)?.name();
+    let now = SystemClock.now();
+    restart_proof(&store, version.as_str(), now).await?;
+    print_line(&format!(
+        "the proof of {version} begins at {}: gateways learn it within seconds",
+        rfc3339(now)
+    ));
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn draft(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {

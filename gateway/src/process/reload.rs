@@ -12,11 +12,8 @@ use signpost_kit::{
     server::{health::HealthAddress, notify_service_manager, shutdown::Phase},
 };
 use signpost_management::{
-    administration::{
-        audit::{changes_of, of_reload, user_name},
-        inspect::inspect,
-    },
-    reports::gateways::host_name,
+    administration::audit::{changes_of, of_reload, user_name},
+    reports::{gateways::host_name, inspect::inspect},
 };
 use signpost_proxy::{
     AppDirectory, Config, Gateway,

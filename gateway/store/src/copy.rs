@@ -17,7 +17,7 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 16] = [
     "applications",
     "audit",
     "tokens",
@@ -31,7 +31,9 @@ const TABLES: [&str; 14] = [
     "usage_start",
     "usage_counts",
     "usage_clients",
+    "usage_paths",
     "shadow_tallies",
+    "shadow_starts",
 ];
 
 /// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old

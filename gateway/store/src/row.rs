@@ -146,6 +146,16 @@ impl<T: Column + Send + 'static> FromRow for (T,) {
     }
 }
 
+/// Rows with two columns.
+impl<T: Column + Send + 'static, U: Column + Send + 'static> FromRow for (T, U) {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok((
+            row.read(0, "the first column")?,
+            row.read(1, "the second column")?,
+        ))
+    }
+}
+
 /// Reads each field of a struct from the column with its name. The fields after a semicolon are read from the whole
 /// row.
 #[macro_export]

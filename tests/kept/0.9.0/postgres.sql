@@ -327,6 +327,16 @@ CREATE TABLE public.rejections (
 
 
 --
+-- Name: shadow_starts; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE TABLE public.shadow_starts (
+    version text NOT NULL,
+    began_at bigint NOT NULL
+);
+
+
+--
 -- Name: shadow_tallies; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -405,6 +415,23 @@ CREATE TABLE public.usage_counts (
 
 
 --
+-- Name: usage_paths; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE TABLE public.usage_paths (
+    day bigint NOT NULL,
+    version text NOT NULL,
+    application bigint NOT NULL,
+    is_bridged boolean NOT NULL,
+    method text NOT NULL,
+    path text NOT NULL,
+    class text NOT NULL,
+    requests bigint NOT NULL,
+    last_seen bigint NOT NULL
+);
+
+
+--
 -- Name: usage_start; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -431,39 +458,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795899933209, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795912510046, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'dpTfvm6MEaWSK0IvX9XfOGsW', 'Shop', 'active', 1795899933135, '\x328af1c6cd2881b70b14bda7c8bcbede6e41a676d3d8ef7dff7d89dfdb2cf9a2ac93c4b6a5ba160c2d3910437a95619f53678b585f24e1a7646511454fc6ee5679f7e46213ff450d24720941e039107dbe22bc0f62960059c76b85adf891c17fe0629288', '\x328af1c6cd2881b7f6b5cfe6c48e98a7b949e08c356ef0341211f630eb86fe9b9d5de5ed0a176d4486da9048e43be9356f9845a8bbbe035f465ed04ca0a8d88b3b1266e5781954a471ccf2231b5cc753dbe479b8101519e73b511ac3ff5272bde2c5567c', 1795986333190, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'DAddIHML8k0BPS90zvVR6Zup', 'Shop', 'active', 1795912509987, '\x328af1c6cd2881b730a3955e66a195ec002b7f40519f9581a23834f416c4dc6bb32ab81d0d9b0d5f1f73a2e053a0f4b9577533b447f4c567fbc7d3f1d3ef325c20b7c97aa174644f2aeeade180dcbae451234ada6c1aa3394ac8fb1ba8fd68a5905e9fac', '\x328af1c6cd2881b78af85c6d3839f2636fe4248a328fc013f37d5578331c591c9565e4246f93bd1a7ada3ce7dda646d55cd7ba9a33bd9ef257608da2ffc817e94181f0248c405e7c61a3935db19fadf4a937c1047b083ad30447cf5e33bb787e13eb15fe', 1795998910028, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795899933135, 'root', 'cli vm', NULL, 'app.create', 'dpTfvm6MEaWSK0IvX9XfOGsW', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795899933190, 'root', 'cli vm', NULL, 'app.rotate', 'dpTfvm6MEaWSK0IvX9XfOGsW', 2, '{"key":"changed","previous_key_until":[null,"2026-11-29T21:05:33Z"]}');
-INSERT INTO public.audit VALUES (3, 1795899938148, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-26T21:05:38Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795912509987, 'root', 'cli vm', NULL, 'app.create', 'DAddIHML8k0BPS90zvVR6Zup', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795912510028, 'root', 'cli vm', NULL, 'app.rotate', 'DAddIHML8k0BPS90zvVR6Zup', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T00:35:10Z"]}');
+INSERT INTO public.audit VALUES (3, 1795912514996, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T00:35:14Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x64705466766d364d456157534b304976583958664f477357', '2026-11-28 21:05:33.136545+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x64705466766d364d456157534b304976583958664f477357', '2026-11-28 21:05:33.192974+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a2240369d25f299a1de9eeac368d86b63b2189de28094f2cc3c3deaead5f0c', '2026-11-28 21:05:33.210775+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x4441646449484d4c386b3042505339307a765652365a7570', '2026-11-29 00:35:09.992112+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x4441646449484d4c386b3042505339307a765652365a7570', '2026-11-29 00:35:10.030348+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a224c35217c88dcc98dc98f32cfa03a6bee58658281d0bbc5ae8eef0e1b2c3', '2026-11-29 00:35:10.048486+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\x376d3301aa1ed5b52176de59dfe9924fc526edd42eccc10fe0918adc59690282', '\x9ebd53828560256cd36a33afcda0feb89148713354cb5d0dd785465a68533f99', 1, 1, 1795899933210, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\xd0a1e7a81669b89e70c41be4e6e36c0c587dd77f7d2173c6959512888caf69ae', '\x3b2ece13cbfc579d3180686a400cb681a435fbdbb1de38b9a41fa67c676759b6', 1, 1, 1795912510047, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -476,14 +503,14 @@ INSERT INTO public.credentials VALUES ('\x376d3301aa1ed5b52176de59dfe9924fc526ed
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795899933216, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795912510054, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\xae119b031a88109ea657773e459bc5a5', '{"addresses":["127.0.0.1:25480"],"certificates":[],"config":"bf607e078e8e081f5e3877f2b1e35733228c66bdedcefdb2b2127f19f13aa28e","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"f25eb1c4b6d2","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"71441d7ca5a0","shutdown.drain_delay_seconds":"5a4766355270","store":"85cfc4590a12","versions.v1.backend":"9959d8afaf2a","versions.v2.backend":"c4cf2c5fb0f0"},"loaded_at":"2026-11-28T21:05:32Z","process":11930,"readiness":"ready","release":"0.9.0 (95339e67752f or later, debug)","started_at":"2026-11-28T21:05:32Z"}', '[{"at":29931665,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795899938096);
+INSERT INTO public.gateways VALUES ('\x4382a53db330d597a6c9842ee3894983', '{"addresses":["127.0.0.1:25019"],"certificates":[],"config":"c8365e776a720d34b592173a9b0962804f11ee375d4b3fed0cb560fe086ce599","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"1f9f2935d66e","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"04f89cb7267f","shutdown.drain_delay_seconds":"5a4766355270","store":"82593cbfd801","versions.v1.backend":"1703eed078b0","versions.v2.backend":"61e415c92fa4"},"loaded_at":"2026-11-29T00:35:09Z","process":1909,"readiness":"ready","release":"0.9.0 (fc2987f98bfd or later, debug)","started_at":"2026-11-29T00:35:09Z"}', '[{"at":29931875,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795912514948);
 
 
 --
@@ -496,14 +523,14 @@ INSERT INTO public.gateways VALUES ('\xae119b031a88109ea657773e459bc5a5', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\xbaf01fca69e3a19622f897623c66dcab0cbaefc20ede58c6a3334ead09c3d648', 1795899932936);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x89655005c630710abdf7bbafba1f91850eedf38f3a6c6a8f6d5893769dd52d76', 1795912509820);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a2240369d25f299a1de9eeac368d86b63b2189de28094f2cc3c3deaead5f0c', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\xd0f6c513a4ce198371af228c2fb2dbdaefad44a13f0d88309ef62ee7dd5a5a45', 'complete', 1795899963206, NULL, 1, true, 1795899933210, 1795900053210, NULL, NULL, NULL, 1795899933206, 1795900533202);
+INSERT INTO public.logins VALUES ('\x01a224c35217c88dcc98dc98f32cfa03a6bee58658281d0bbc5ae8eef0e1b2c3', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x0b87300267c2c5c2dad88ede64b946542dc719c84feea7c750eab88ebd7643a4', 'complete', 1795912540043, NULL, 1, true, 1795912510047, 1795912630047, NULL, NULL, NULL, 1795912510043, 1795913110039);
 
 
 --
@@ -738,6 +765,20 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
 
+-- What clients use: `signpost versions report --paths`. Beyond a gateway''s bounds, `path` is "other".
+CREATE TABLE usage_paths (
+    day          INTEGER NOT NULL,
+    version      TEXT NOT NULL,
+    application  INTEGER NOT NULL, -- as in usage_counts
+    is_bridged   INTEGER NOT NULL CHECK (is_bridged IN (0, 1)), -- whether another version''s backend served them
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL, -- a path of the configuration, or one with * for data
+    class        TEXT NOT NULL, -- of the status: 2xx
+    requests     INTEGER NOT NULL,
+    last_seen    INTEGER NOT NULL, -- UTC ms
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+) STRICT, WITHOUT ROWID;
+
 -- What differs between two versions, by the hour and by what is compared: `signpost versions diff` adds it up. Rows are
 -- deleted after 30 days.
 CREATE TABLE shadow_tallies (
@@ -754,6 +795,12 @@ CREATE TABLE shadow_tallies (
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
+-- Since when the comparisons of a version count: `signpost bridge check --restart`. Gateways begin new rows then.
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;
 
 -- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
 CREATE TABLE usage_writers (
@@ -969,6 +1016,19 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 );
 
+CREATE TABLE usage_paths (
+    day          BIGINT NOT NULL,
+    version      TEXT NOT NULL,
+    application  BIGINT NOT NULL,
+    is_bridged   BOOLEAN NOT NULL,
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL,
+    class        TEXT NOT NULL,
+    requests     BIGINT NOT NULL,
+    last_seen    BIGINT NOT NULL,
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+);
+
 CREATE TABLE shadow_tallies (
     writer   BYTEA  NOT NULL CHECK (length(writer) = 16),
     hour     BIGINT NOT NULL,
@@ -984,12 +1044,17 @@ CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, chang
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
 
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_writers (
     id          BYTEA  PRIMARY KEY CHECK (length(id) = 16),
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'login-v1 0.9.0 (95339e67752f or later, debug)', '2026-11-28 21:05:32.787259+00');
+', 0, 'login-v1 0.9.0 (fc2987f98bfd or later, debug)', '2026-11-29 00:35:09.73299+00');
 
 
 --
@@ -1005,6 +1070,12 @@ CREATE TABLE usage_writers (
 
 
 --
+-- Data for Name: shadow_starts; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+
+
+--
 -- Data for Name: shadow_tallies; Type: TABLE DATA; Schema: public; Owner: -
 --
 
@@ -1014,37 +1085,46 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\xfd316daea787d62bf4f131ef4f72606bb823dddaee5b3b361a9707cb774d7d60', 'admin', 'admin', 1795899938148, 'root', 1803675938148, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x99f631788e6842e8364b5af559645c383d56c3a9189c486547820948e43cc6a4', 'admin', 'admin', 1795912514996, 'root', 1803688514996, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795899938086, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'dpTfvm6MEaWSK0IvX9XfOGsW', 1795899938086, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795912514913, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'DAddIHML8k0BPS90zvVR6Zup', 1795912514913, '127.0.0.1', '');
 
 
 --
 -- Data for Name: usage_counts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_counts VALUES (20785, 'v2', 0, false, 'state', 1);
-INSERT INTO public.usage_counts VALUES (20785, 'v2', 1, true, 'app', 2);
+INSERT INTO public.usage_counts VALUES (20786, 'v2', 0, false, 'state', 1);
+INSERT INTO public.usage_counts VALUES (20786, 'v2', 1, true, 'app', 2);
+
+
+--
+-- Data for Name: usage_paths; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795912514913);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795912514913);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795912514913);
 
 
 --
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795899933000);
+INSERT INTO public.usage_start VALUES (1, 1795912509904);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\xe6c57cbc70907cc03820780838b35f19', 1, 1795899938086);
+INSERT INTO public.usage_writers VALUES ('\xe1efee96234676f9a90449be21075a45', 1, 1795912514913);
 
 
 --
@@ -1226,6 +1306,14 @@ ALTER TABLE ONLY public.rejections
 
 
 --
+-- Name: shadow_starts shadow_starts_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.shadow_starts
+    ADD CONSTRAINT shadow_starts_pkey PRIMARY KEY (version);
+
+
+--
 -- Name: shadow_tallies shadow_tallies_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 --
 
@@ -1263,6 +1351,14 @@ ALTER TABLE ONLY public.usage_clients
 
 ALTER TABLE ONLY public.usage_counts
     ADD CONSTRAINT usage_counts_pkey PRIMARY KEY (day, version, application, is_signed, source);
+
+
+--
+-- Name: usage_paths usage_paths_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.usage_paths
+    ADD CONSTRAINT usage_paths_pkey PRIMARY KEY (day, version, application, is_bridged, method, path, class);
 
 
 --

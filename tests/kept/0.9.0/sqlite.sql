@@ -237,6 +237,20 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
 
+-- What clients use: `signpost versions report --paths`. Beyond a gateway''s bounds, `path` is "other".
+CREATE TABLE usage_paths (
+    day          INTEGER NOT NULL,
+    version      TEXT NOT NULL,
+    application  INTEGER NOT NULL, -- as in usage_counts
+    is_bridged   INTEGER NOT NULL CHECK (is_bridged IN (0, 1)), -- whether another version''s backend served them
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL, -- a path of the configuration, or one with * for data
+    class        TEXT NOT NULL, -- of the status: 2xx
+    requests     INTEGER NOT NULL,
+    last_seen    INTEGER NOT NULL, -- UTC ms
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+) STRICT, WITHOUT ROWID;
+
 -- What differs between two versions, by the hour and by what is compared: `signpost versions diff` adds it up. Rows are
 -- deleted after 30 days.
 CREATE TABLE shadow_tallies (
@@ -253,6 +267,12 @@ CREATE TABLE shadow_tallies (
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
+-- Since when the comparisons of a version count: `signpost bridge check --restart`. Gateways begin new rows then.
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;
 
 -- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
 CREATE TABLE usage_writers (
@@ -468,6 +488,19 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 );
 
+CREATE TABLE usage_paths (
+    day          BIGINT NOT NULL,
+    version      TEXT NOT NULL,
+    application  BIGINT NOT NULL,
+    is_bridged   BOOLEAN NOT NULL,
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL,
+    class        TEXT NOT NULL,
+    requests     BIGINT NOT NULL,
+    last_seen    BIGINT NOT NULL,
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+);
+
 CREATE TABLE shadow_tallies (
     writer   BYTEA  NOT NULL CHECK (length(writer) = 16),
     hour     BIGINT NOT NULL,
@@ -483,12 +516,17 @@ CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, chang
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
 
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_writers (
     id          BYTEA  PRIMARY KEY CHECK (length(id) = 16),
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-',0,'signpost 0.9.0 (95339e67752f or later, debug)',1795899926);
+',0,'signpost 0.9.0 (fc2987f98bfd or later, debug)',1795912503);
 CREATE TABLE applications (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     ident              TEXT    NOT NULL UNIQUE,
@@ -506,7 +544,7 @@ CREATE TABLE applications (
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
-INSERT INTO applications VALUES (1,'ZKEEmgnDrSt1hboyXdtQaTHV','Shop','active',1795899926533,X'328AF1C6CD2881B72938C454B2D8E2D4366BFC7EEFF4D122F475C9D5F93A725AF0F1B87CD82E2BD01A196C3AB673474EB1197027F9D97F365A5B8FC0CE3A1E2C3EE4B592F7A2A3FBEA8CB8FCDBB94CBF602D8EC4AED0C2F319F803FBAAAFB647A8527679',X'328AF1C6CD2881B72A0C6C66CB38C45FA6C76BF2E3D8B7D92AE39EC2BF1741EF3C2B59D173325B7A4CFE66BC3F8CFDB282DE579DD6A64F08877E5111034EF5D64C1C1E8142A0D7321622EDF4F20D520D5A7A1B98E1245098BCB7D62AA263B13561C981F2',1795986326552,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
+INSERT INTO applications VALUES (1,'WPS1pALZJtIombWkFl0sjVKY','Shop','active',1795912503818,X'328AF1C6CD2881B767145D0BCF13BA8CE37AFDD4E23EB2568520D86A1ED3A567A2FEF1AB7D83484A704D4D88EA535DF8D9E3D3EE5E147E3EAC10220C7F53A045E483F6ACFEC4FA18F609A79A190D8C8EF49B039AA0B2FE8ABB6D4C167F3E1D9764E46ACD',X'328AF1C6CD2881B7ADBC47300930BDAAB3A53E42D3DE0E3CBA326A2CD870547AAEFA9F1A12B5261BE68BDF3719C5F68F886F62E513813B2B9F113BB085B1EF462097FD21107BFD4FAFDB60C9ACC9B7ADA164E7747E93A84CA64274ABB47E7B3A0E229F90',1795998903831,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
 CREATE TABLE audit (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL, -- UTC ms
@@ -518,9 +556,9 @@ CREATE TABLE audit (
     revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
-INSERT INTO audit VALUES (1,1795899926533,'root','cli vm',NULL,'app.create','ZKEEmgnDrSt1hboyXdtQaTHV',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO audit VALUES (2,1795899926552,'root','cli vm',NULL,'app.rotate','ZKEEmgnDrSt1hboyXdtQaTHV',2,'{"key":"changed","previous_key_until":[null,"2026-11-29T21:05:26Z"]}');
-INSERT INTO audit VALUES (3,1795899931535,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-26T21:05:31Z"],"role":[null,"admin"]}');
+INSERT INTO audit VALUES (1,1795912503818,'root','cli vm',NULL,'app.create','WPS1pALZJtIombWkFl0sjVKY',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO audit VALUES (2,1795912503831,'root','cli vm',NULL,'app.rotate','WPS1pALZJtIombWkFl0sjVKY',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T00:35:03Z"]}');
+INSERT INTO audit VALUES (3,1795912508827,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T00:35:08Z"],"role":[null,"admin"]}');
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -532,7 +570,7 @@ CREATE TABLE tokens (
     last_used_at  INTEGER,
     revoked_at    INTEGER
 ) STRICT;
-INSERT INTO tokens VALUES (1,X'C088D53B676F5680399D1DCD8331F98FD448AB8D45FB9B152DD8BDE392C6D520','admin','admin',1795899931535,'root',1803675931535,NULL,NULL);
+INSERT INTO tokens VALUES (1,X'0B605C1857438C957470B0ADF378E1A2E59C6000CC58FBEB9AEE52309CED5394','admin','admin',1795912508827,'root',1803688508827,NULL,NULL);
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
     request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
@@ -555,16 +593,16 @@ CREATE TABLE gateways (
     traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
-INSERT INTO gateways VALUES (X'13A7E01109063F7CAAE0FB6D6A299B1E','{"addresses":["127.0.0.1:16191"],"certificates":[],"config":"a7c34ec60df7fd44818db36f1e15783e919a768fe2372b20d241ed167632f642","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"9fee4edd32fb","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"885ae250a138","shutdown.drain_delay_seconds":"5a4766355270","store":"2e731676af0e","versions.v1.backend":"3a46d5f8b801","versions.v2.backend":"69d87db82ae0"},"loaded_at":"2026-11-28T21:05:26Z","process":11695,"readiness":"ready","release":"0.9.0 (95339e67752f or later, debug)","started_at":"2026-11-28T21:05:26Z"}','[{"at":29931665,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795899931490);
+INSERT INTO gateways VALUES (X'8907174E8DA763330E3F9F4090E53D20','{"addresses":["127.0.0.1:19306"],"certificates":[],"config":"17aef21e4a0e51220e36afdc2f685ff334aeb478e00aefc949c17407a27f6ca9","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"3b67deb1bcad","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"641cd5cc85fe","shutdown.drain_delay_seconds":"5a4766355270","store":"481452914760","versions.v1.backend":"24ed2bc8a479","versions.v2.backend":"612182caf5d4"},"loaded_at":"2026-11-29T00:35:03Z","process":1780,"readiness":"ready","release":"0.9.0 (fc2987f98bfd or later, debug)","started_at":"2026-11-29T00:35:03Z"}','[{"at":29931875,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795912508791);
 CREATE TABLE changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     topic       TEXT    NOT NULL,
     key         BLOB    NOT NULL,
     changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
 ) STRICT;
-INSERT INTO changes VALUES (1,'application',X'5A4B45456D676E447253743168626F795864745161544856',1795899926);
-INSERT INTO changes VALUES (2,'application',X'5A4B45456D676E447253743168626F795864745161544856',1795899926);
-INSERT INTO changes VALUES (3,'login',X'01A224034FE3E2ED5A4C26749BA39A0FB6DF4FDDEE123D66F01BB7170FF59BF6',1795899926);
+INSERT INTO changes VALUES (1,'application',X'5750533170414C5A4A74496F6D62576B466C30736A564B59',1795912503);
+INSERT INTO changes VALUES (2,'application',X'5750533170414C5A4A74496F6D62576B466C30736A564B59',1795912503);
+INSERT INTO changes VALUES (3,'login',X'01A224C339DECF0C878078906019F3E909CB75B501480AB3951BDF08C0BC9183',1795912503);
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
@@ -574,7 +612,7 @@ CREATE TABLE accounts (
     email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
-INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795899926570,'Ada Lovelace',NULL);
+INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795912503845,'Ada Lovelace',NULL);
 CREATE TABLE logins (
     state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
     version            TEXT    NOT NULL, -- the version that issued it
@@ -602,13 +640,13 @@ CREATE TABLE logins (
     created_at         INTEGER NOT NULL,
     expires_at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO logins VALUES (X'01A224034FE3E2ED5A4C26749BA39A0FB6DF4FDDEE123D66F01BB7170FF59BF6','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'4417DF08ECB2E2579BED8D84327D65EDFF219A30D2F91EB6A359E1DF241D5CFA','complete',1795899956568,NULL,1,1,1795899926571,1795900046571,NULL,NULL,NULL,1795899926568,1795900526563);
+INSERT INTO logins VALUES (X'01A224C339DECF0C878078906019F3E909CB75B501480AB3951BDF08C0BC9183','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'E5853B975A5A6D44E3A54BAC8FFEF796E87948A30CE1BE192D7AE6610C8FFE30','complete',1795912533842,NULL,1,1,1795912503846,1795912623846,NULL,NULL,NULL,1795912503842,1795913103838);
 CREATE TABLE login_keys (
     name        TEXT    PRIMARY KEY,
     key         BLOB    NOT NULL CHECK (length(key) = 32),
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO login_keys VALUES ('redirect_cookie',X'A1A46E982313C0A8FC19DE866F8B65E200E58542B8DA6BFF365A2A13121960DB',1795899926446);
+INSERT INTO login_keys VALUES ('redirect_cookie',X'DBA088C2F58635FAFD2F8472AD6B93DAA1F056F6EF261C7A40853FE25D73FDCC',1795912503769);
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
@@ -621,7 +659,7 @@ CREATE TABLE credentials (
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
-INSERT INTO credentials VALUES (X'9BAEAC801AD2030584CDF8F310819503CAEB10BBFAED7686EB54E54D1DC2DF36',X'5959B0489BCB070DF75C202EE75DED886255E7A86863923836C7E54ADFBAAD10',1,1,1795899926571,4102444800000,NULL,NULL,NULL,NULL);
+INSERT INTO credentials VALUES (X'CC4C25A5883F9A3E8E5F307679997089C662B70CA4EDDCC501D5E946309E3C4C',X'DF3465195FDA5F436ED3008A80624D4B34FE2791D292BF095CF5689117997CE5',1,1,1795912503846,4102444800000,NULL,NULL,NULL,NULL);
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
@@ -631,7 +669,7 @@ CREATE TABLE events (
     received_at     INTEGER NOT NULL, -- UTC ms
     idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
-INSERT INTO events VALUES (1,1,1,'kept',NULL,1795899926579,NULL);
+INSERT INTO events VALUES (1,1,1,'kept',NULL,1795912503850,NULL);
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
     full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
@@ -640,7 +678,7 @@ CREATE TABLE usage_start (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     began_at  INTEGER NOT NULL -- UTC ms
 ) STRICT;
-INSERT INTO usage_start VALUES (1,1795899926478);
+INSERT INTO usage_start VALUES (1,1795912503775);
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
@@ -650,8 +688,8 @@ CREATE TABLE usage_counts (
     requests     INTEGER NOT NULL,
     PRIMARY KEY (day, version, application, is_signed, source)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_counts VALUES (20785,'v2',0,0,'state',1);
-INSERT INTO usage_counts VALUES (20785,'v2',1,1,'app',2);
+INSERT INTO usage_counts VALUES (20786,'v2',0,0,'state',1);
+INSERT INTO usage_counts VALUES (20786,'v2',1,1,'app',2);
 CREATE TABLE usage_clients (
     version      TEXT    NOT NULL,
     application  INTEGER NOT NULL,
@@ -662,8 +700,23 @@ CREATE TABLE usage_clients (
     user_agent   TEXT,             -- printable ASCII
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795899931488,NULL,'');
-INSERT INTO usage_clients VALUES ('v2',1,1,'ZKEEmgnDrSt1hboyXdtQaTHV',1795899931488,'127.0.0.1','');
+INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795912508793,NULL,'');
+INSERT INTO usage_clients VALUES ('v2',1,1,'WPS1pALZJtIombWkFl0sjVKY',1795912508793,'127.0.0.1','');
+CREATE TABLE usage_paths (
+    day          INTEGER NOT NULL,
+    version      TEXT NOT NULL,
+    application  INTEGER NOT NULL, -- as in usage_counts
+    is_bridged   INTEGER NOT NULL CHECK (is_bridged IN (0, 1)), -- whether another version's backend served them
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL, -- a path of the configuration, or one with * for data
+    class        TEXT NOT NULL, -- of the status: 2xx
+    requests     INTEGER NOT NULL,
+    last_seen    INTEGER NOT NULL, -- UTC ms
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+) STRICT, WITHOUT ROWID;
+INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795912508793);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795912508793);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795912508793);
 CREATE TABLE shadow_tallies (
     writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
     hour     INTEGER NOT NULL, -- its first ms, UTC
@@ -674,12 +727,16 @@ CREATE TABLE shadow_tallies (
     tally    TEXT    NOT NULL, -- JSON: paths, kinds, counts and shapes, but no value
     PRIMARY KEY (writer, hour, version, target, route, changes)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;
 CREATE TABLE usage_writers (
     id          BLOB    PRIMARY KEY CHECK (length(id) = 16),
     sequence    INTEGER NOT NULL,
     written_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_writers VALUES (X'1A7D2FB6AA79A67C2D9E06D57A8217C9',1,1795899931488);
+INSERT INTO usage_writers VALUES (X'D575C759F63867B1BF0D52016250194D',1,1795912508793);
 CREATE INDEX applications_by_name ON applications (name_folded);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 CREATE INDEX audit_by_age ON audit (at);

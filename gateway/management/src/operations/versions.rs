@@ -6,8 +6,8 @@ use clap::{Args, value_parser};
 use serde::Deserialize;
 use signpost_kit::server::listener::UntilSent;
 use signpost_protocol::version::Version;
-use signpost_proxy::{AppStore as _, KEEP_SHADOW_DAYS, KEEP_USAGE_DAYS, Versions, parse_since};
-use signpost_store::tables::usage;
+use signpost_proxy::{Day, KEEP_SHADOW_DAYS, KEEP_USAGE_DAYS, Versions, parse_since};
+use signpost_store::tables::usage::{self, OfPaths};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
@@ -17,6 +17,7 @@ use super::{
     problem::{ApiError, Code},
 };
 use crate::reports::{
+    paths::PathUsage,
     shadows::{Diff, Wanted},
     usage::Summary,
     versions::ListedVersion,
@@ -60,9 +61,17 @@ pub struct ReportInput {
     #[arg(long, value_name = "NAME", value_parser = version_name, help = "Report one version only")]
     pub version: Option<String>,
     /// Only the application with this ident, in versions that are configured.
-    #[arg(skip)]
+    #[arg(long, value_name = "IDENT", help = "Report one application only")]
     #[schema(value_type = Option<String>)]
     pub app: Option<KnownIdent>,
+    /// Whether each version has its paths, too, and who called them.
+    #[arg(
+        long,
+        default_missing_value = "true",
+        num_args = 0,
+        help = "Report the paths that clients used, too"
+    )]
+    pub paths: Option<bool>,
 }
 
 fn version_name(text: &str) -> Result<String, <Version as FromStr>::Err> {
@@ -114,8 +123,8 @@ pub async fn report(context: &Context, versions: &Versions, input: ReportInput) 
     let days = input.days()?;
     let app = match input.app {
         Some(KnownIdent(ident)) => {
-            let app = context.apps().store.find(ident).await?;
-            Some(app.ok_or(ApiError::from(Code::AppNotFound))?.id.get())
+            let id = usage::application_id(&context.store, ident.as_str()).await?;
+            Some(id.ok_or(ApiError::from(Code::AppNotFound))?)
         }
         None => None,
     };
@@ -125,6 +134,17 @@ pub async fn report(context: &Context, versions: &Versions, input: ReportInput) 
         summary.versions.retain(|usage| usage.version == version);
         if summary.versions.is_empty() {
             return Err(UnusedVersion { version, days }.into());
+        }
+    }
+    if input.paths == Some(true) {
+        let of = OfPaths {
+            day: Day::at(now).minus(days - 1).number(),
+            application: app,
+            ..OfPaths::default()
+        };
+        let mut paths = PathUsage::read(store, &of).await?;
+        for version in &mut summary.versions {
+            version.paths = Some(paths.remove(&version.version).unwrap_or_default());
         }
     }
     Ok(summary)

@@ -11,11 +11,13 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_proxy::{
     Changes, Day, Method, PathPattern, ServedVersion, Shadow, as_rfc3339,
-    hour_of_tallies as hour_of, read_tallies,
+    hour_of_tallies as hour_of, proof_start, read_tallies,
 };
 use signpost_store::{Store, StoreError, tables::usage::count_users};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
+
+use super::coverage::{Coverage, used_since_of};
 
 /// What differs between two versions.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -40,6 +42,9 @@ pub struct Diff {
     pub routes: Vec<RouteDiff>,
     /// Entries of the configuration without a pair.
     pub unseen: Vec<String>,
+    /// What clients used since then, and whether it is proven; only if the changes were applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
     /// The applications.
     pub applications: AppsDiff,
     /// Its place among the reports of the API, until it is sent.
@@ -122,12 +127,20 @@ impl Diff {
     ///
     /// The store is unavailable.
     pub async fn read(store: &Store, wanted: &Wanted<'_>) -> Result<Self, StoreError> {
-        let since = hour_of(wanted.since);
+        let mut since = hour_of(wanted.since);
         let digest = wanted.changes.map_or("", |changes| changes.digest());
         let version = wanted.version.name().as_str();
+        if wanted.changes.is_some() {
+            since = since.max(proof_start(store, version).await?);
+        }
         let routes = read_tallies(store, (version, wanted.to.as_str(), digest), since).await?;
         let users = count_users(store, version, Day::at(wanted.since).number()).await?;
-        Ok(Self::new(wanted, since, &routes, users))
+        let mut diff = Self::new(wanted, since, &routes, users);
+        if wanted.changes.is_some() {
+            let used = used_since_of(store, version, wanted.since).await?;
+            diff.coverage = Some(Coverage::new(wanted.version, &used, &routes));
+        }
+        Ok(diff)
     }
 
     fn new(wanted: &Wanted<'_>, since: i64, routes: &BTreeMap<String, Tally>, users: u64) -> Self {
@@ -144,19 +157,25 @@ impl Diff {
             paths: all.iter().map(|route| route.paths).sum(),
             differing_paths: all.iter().map(|route| route.differences.len()).sum(),
             unseen: unseen(wanted, routes),
+            coverage: None,
             applications: AppsDiff::new(routes, &all, users),
             routes: all,
             place: None,
         }
     }
 
-    /// Whether pairs of every entry were compared, and none differs; and nothing could not be compared.
+    /// Whether pairs of every entry, and of all that clients used, were compared, and none differs; and nothing could not be
+    /// compared.
     #[must_use]
     pub fn is_proof(&self) -> bool {
         let differs = |route: &RouteDiff| {
             !route.differences.is_empty() || route.beyond_limit > 0 || route.uncompared > 0
         };
-        self.pairs > 0 && self.unseen.is_empty() && !self.routes.iter().any(differs)
+        let is_covered = |coverage: &Coverage| coverage.uncovered.is_empty();
+        self.pairs > 0
+            && self.unseen.is_empty()
+            && self.coverage.as_ref().is_none_or(is_covered)
+            && !self.routes.iter().any(differs)
     }
 }
 
@@ -180,11 +199,16 @@ fn unseen(wanted: &Wanted<'_>, routes: &BTreeMap<String, Tally>) -> Vec<String> 
     let of_shadow = of_shadow.map(|(method, path)| (method.as_str(), path));
     let is_beside =
         |path: &PathPattern| wanted.changes.is_some() && wanted.version.has_route_for(path);
+    let is_named = |method: &str, path: &PathPattern| {
+        let mut unproven = wanted.version.unproven().iter();
+        unproven.any(|one| one.names(method, &path.to_string()))
+    };
     let unseen = of_changes.chain(of_shadow).filter(|(method, path)| {
         let mut seen = seen.iter();
         !seen.any(|(seen_method, seen_path)| {
             seen_method.contains(method) && path.includes(seen_path)
         }) && !is_beside(path)
+            && !is_named(method, path)
     });
     let unseen = unseen.map(|(method, path)| format!("{method} {path}").trim_start().to_owned());
     unseen.collect::<BTreeSet<_>>().into_iter().collect()

@@ -18,6 +18,8 @@ use signpost_store::{
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
+use super::paths::PathUsage;
+
 /// State of an application that the store no longer has.
 const DELETED: &str = "deleted";
 
@@ -66,6 +68,9 @@ pub struct VersionSummary {
     pub applications: Vec<AppUsage>,
     /// What retiring it would break.
     pub retiring: Retiring,
+    /// The paths that were used, if the report was asked for them: at most 500, the one with the most requests first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<PathUsage>>,
 }
 
 /// Numbers of requests.
@@ -121,6 +126,17 @@ pub enum AppKind {
     Callbacks,
     /// Applications beyond the bound of a gateway's batch.
     Others,
+}
+
+impl AppKind {
+    /// What an internal id is of.
+    pub(super) const fn of(id: i64) -> Self {
+        match id {
+            NO_APPLICATION => Self::Callbacks,
+            OTHER_APPLICATIONS => Self::Others,
+            _ => Self::Application,
+        }
+    }
 }
 
 /// A client.
@@ -240,6 +256,7 @@ impl VersionSummary {
             requests: all,
             retiring: Retiring::new(&applications, pinned),
             applications,
+            paths: None,
         }
     }
 }
@@ -298,11 +315,7 @@ impl AppUsage {
         clients: &[&StoredClient],
         known: Option<&StoredApp>,
     ) -> Self {
-        let kind = match id {
-            NO_APPLICATION => AppKind::Callbacks,
-            OTHER_APPLICATIONS => AppKind::Others,
-            _ => AppKind::Application,
-        };
+        let kind = AppKind::of(id);
         let ident = clients.iter().find_map(|client| client.ident.clone());
         let state = known.map_or(DELETED, |app| &app.state).to_owned();
         let mut by_signature = clients

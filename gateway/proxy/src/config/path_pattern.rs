@@ -4,6 +4,9 @@ use std::{cmp::Reverse, fmt, str::FromStr};
 
 use crate::wire::syntax::path::canonical_path;
 
+/// In reports: stands for all paths that are not told apart. No path is like this.
+pub const OTHER_PATHS: &str = "other";
+
 /// The paths that it takes, in the form in which paths are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathPattern {
@@ -50,6 +53,16 @@ impl PathPattern {
             (Self::Below(start), Self::Tree(root)) => &**start == "/" || root.starts_with(&**start),
             // What takes the shortest path of a pattern takes all that are below it.
             (_, Self::Below(start) | Self::Tree(start)) => self.takes(start),
+        }
+    }
+
+    /// Whether it takes every request that is counted by this path, which has `*` for a segment that looks like data, unless it
+    /// is a pattern itself.
+    #[must_use]
+    pub fn covers(&self, counted: &str) -> bool {
+        match counted.parse() {
+            Ok(other) => self.includes(&other),
+            Err(InvalidPattern) => self.takes(counted),
         }
     }
 
@@ -156,6 +169,21 @@ mod tests {
             let includes = |other: &&str| parsed(pattern).includes(&parsed(other));
             assert!(included.iter().all(includes), "{pattern} {included:?}");
             assert!(!others.iter().any(includes), "{pattern} {others:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_what_is_counted_by_words_of_a_path() {
+        for (pattern, counted, expected) in [
+            ("/orders", "/orders", true),
+            ("/orders/**", "/orders/*/lines", true),
+            ("/orders/", "/orders/", true),
+            ("/orders/", "/orders/**", false),
+            ("/orders/1", "/orders/*", false),
+            ("/", OTHER_PATHS, false),
+        ] {
+            let parsed: PathPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.covers(counted), expected, "{pattern} {counted}");
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Outcome<'a> {
     pub method: &'a [u8],
     /// The path as sent, without the query.
     pub path: &'a str,
+    /// The path in the form in which the configuration's paths are compared with it.
+    pub compared: &'a str,
     /// The query as sent.
     pub query: &'a str,
     /// What the phases learnt of it.
@@ -120,6 +122,7 @@ impl<'a> Outcome<'a> {
             client: IpAddr::from([127, 0, 0, 1]),
             method: b"GET",
             path: "/",
+            compared: "/",
             query: "",
             learnt: Learnt::default(),
             sent: Sent {

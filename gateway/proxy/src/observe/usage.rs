@@ -1,4 +1,4 @@
-//! Counts requests by application and version, for `/metrics` and for `signpost versions report`. `conf/guides/versions.md`.
+//! Counts requests by application, version and path, for `/metrics` and for `signpost versions report`. `conf/guides/versions.md`.
 //!
 //! A request only adds to numbers of its own thread. A scrape shows the numbers of the busiest applications; every few
 //! seconds a task writes the numbers of requests with a route to the store. In single-application mode there is no
@@ -7,6 +7,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`counters`] | the counters of each thread |
+//! | [`paths`] | by which path a request is counted |
 //! | [`busiest`] | which applications a scrape shows |
 //! | [`batch`] | what is written at once |
 //! | [`writer`] | writes batches, and the last one at a stop |
@@ -15,6 +16,7 @@
 mod batch;
 mod busiest;
 mod counters;
+mod paths;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
 
 pub(crate) use self::counters::Usage;
+pub use self::paths::MAX_PATTERNS;
 use crate::config::rfc3339;
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;

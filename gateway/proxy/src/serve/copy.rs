@@ -24,7 +24,7 @@ use crate::{
 /// A request that was chosen to be copied.
 pub(super) struct Chosen {
     shadow: Arc<Shadow>,
-    route: String,
+    entry: Entry,
     place: CopyPlace,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     let route = accepted.route();
     let shadow = route.version.shadow()?;
     let method = accepted.method();
-    let entry = shadow.entry(method, path)?;
+    shadow.entry(method, path)?;
     let changes = route.version.changes();
     let is_callback = accepted.routed.verified().callback().is_some();
     let is_large = accepted.body().spooled().is_some();
@@ -43,20 +43,25 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     if is_callback || is_large || is_beside || !is_chosen(shadow.per_million) {
         return None;
     }
-    // Taken last: a request that chance leaves out must neither occupy a place nor count as dropped.
-    let place = gateway.state.shadows.place()?;
-    // What a change is for is told apart, so that each change has its own proof.
-    let patterns = changes
-        .into_iter()
-        .flat_map(|changes| changes.patterns(method, path));
-    let paths = patterns
-        .chain([entry])
-        .min_by_key(|pattern| pattern.precedence())?;
-    Some(Chosen {
+    let paths = route.version.compared_by(method, path)?;
+    let entry = Entry {
+        version: route.version.name().to_string(),
+        to: shadow.to.to_string(),
         route: format!("{} {paths}", method.as_str()),
-        shadow: Arc::clone(shadow),
-        place,
-    })
+        changes: changes.map_or_else(String::new, |changes| changes.digest().to_owned()),
+    };
+    // Taken last: a request that chance leaves out must neither occupy a place nor count as dropped.
+    match gateway.state.shadows.place() {
+        Some(place) => Some(Chosen {
+            entry,
+            shadow: Arc::clone(shadow),
+            place,
+        }),
+        None => {
+            gateway.state.shadows.add_dropped(entry);
+            None
+        }
+    }
 }
 
 /// Copies a request whose client has its response.
@@ -76,7 +81,10 @@ pub(super) fn copy(
         Some((response, other)) => {
             shadows.submit(copied(gateway, request, accepted, other, chosen, response));
         }
-        None => shadows.counts.count(CopyResult::Skipped),
+        None => {
+            shadows.counts.count(CopyResult::Skipped);
+            shadows.add_dropped(chosen.entry);
+        }
     }
 }
 
@@ -102,12 +110,7 @@ fn copied(
             Err(not_copied) => (Err(not_copied), None),
         };
     Copied {
-        entry: Entry {
-            version: version.name().to_string(),
-            to: other.name().to_string(),
-            route: chosen.route,
-            changes: changes.map_or_else(String::new, |changes| changes.digest().to_owned()),
-        },
+        entry: chosen.entry,
         changes: changes.map(Arc::clone),
         shadow,
         method,

@@ -97,6 +97,7 @@ impl<H> Received<'_, H> {
             client: self.client,
             method: self.method,
             path: self.target.path,
+            compared: self.target.compared(),
             query: self.target.query,
             learnt,
             sent,

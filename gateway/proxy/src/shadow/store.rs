@@ -1,4 +1,4 @@
-//! The table `shadow_tallies`, in both databases. Each gateway has rows of its own, which it replaces; a reader adds them up.
+//! The tables `shadow_tallies` and `shadow_starts`, in both databases. Each gateway has rows of its own, which it replaces; a reader adds them up.
 
 use std::collections::BTreeMap;
 
@@ -100,6 +100,34 @@ pub async fn read(
         }
     }
     Ok(routes)
+}
+
+/// Since when the pairs of versions count, if they began anew.
+pub(super) async fn read_starts(store: &Store) -> Result<BTreeMap<String, i64>, StoreError> {
+    let starts = "SELECT version, began_at FROM shadow_starts";
+    let starts = store.rows::<(String, i64)>(starts, Vec::new()).await?;
+    Ok(starts.into_iter().collect())
+}
+
+/// Since when the pairs of a version count, in ms; 0 if they never began anew.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn read_start(store: &Store, version: &str) -> Result<i64, StoreError> {
+    let start = read_starts(store).await?.remove(version);
+    Ok(start.unwrap_or_default())
+}
+
+/// Has the pairs of a version count from now on only. Each gateway learns it with its next write.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn restart(store: &Store, version: &str, now: Timestamp) -> Result<(), StoreError> {
+    let sql = "INSERT INTO shadow_starts (version, began_at) VALUES ($1, $2) \
+               ON CONFLICT (version) DO UPDATE SET began_at = excluded.began_at";
+    store.execute(sql, values![version, now]).await.map(drop)
 }
 
 /// Deletes what is older than [`KEEP_DAYS`]. Returns the number of rows.

@@ -8,7 +8,7 @@ use signpost_kit::clock::Timestamp;
 use super::copied::Entry;
 
 /// Limit of the tallies in memory: of the current hour, and of those that the store has not got yet.
-const MAX_TALLIES: usize = 1024;
+pub(super) const MAX_TALLIES: usize = 1024;
 
 /// Limit of the paths, applications and renames in all of them, some hundred bytes each.
 const MAX_COUNTS: usize = 100_000;
@@ -31,6 +31,8 @@ pub(super) struct Tallies {
     all: BTreeMap<(i64, Entry), Added>,
     /// The number of paths, applications and renames in all of them.
     counts: usize,
+    /// Since when the pairs of a version count: what is added up begins anew then.
+    starts: BTreeMap<String, i64>,
 }
 
 #[derive(Debug, Default)]
@@ -63,17 +65,34 @@ impl Tallies {
         Some(is_different)
     }
 
-    /// Adds a request whose responses could not be compared.
-    pub(super) fn add_uncompared(&mut self, entry: &Entry, now: Timestamp) {
+    /// Changes a count of an entry that is no pair's.
+    pub(super) fn change(
+        &mut self,
+        entry: &Entry,
+        now: Timestamp,
+        change: impl FnOnce(&mut Tally),
+    ) {
         if let Some(added) = self.of(entry, now) {
-            added.tally.uncompared += 1;
+            change(&mut added.tally);
             added.is_written = false;
         }
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Learns since when pairs count.
+    pub(super) fn begin_at(&mut self, starts: BTreeMap<String, i64>) {
+        self.starts = starts;
+    }
+
     /// The tally of an entry; `None` if there is no room.
     fn of(&mut self, entry: &Entry, now: Timestamp) -> Option<&mut Added> {
-        let key = (hour_of(now), entry.clone());
+        let start = self.starts.get(&entry.version).copied().unwrap_or_default();
+        let begun = hour_of(now).max(start.min(now.as_millis()));
+        let key = (begun, entry.clone());
         let is_full = self.all.len() >= MAX_TALLIES && !self.all.contains_key(&key);
         let has_room = !is_full && self.counts < MAX_COUNTS;
         has_room.then(|| self.all.entry(key).or_default())
@@ -86,7 +105,7 @@ impl Tallies {
             .retain(|(hour, _), added| *hour >= this_hour || !added.is_written);
         self.counts = self.all.values().map(|added| added.tally.len()).sum();
         let unwritten = self.all.iter_mut().filter(|((hour, _), added)| {
-            let waits = *hour == this_hour && added.tally.len() > LARGE;
+            let waits = *hour >= this_hour && added.tally.len() > LARGE;
             let is_recent = |at: Timestamp| at.plus(LARGE_INTERVAL) > now;
             !(added.is_written || waits && added.written_at.is_some_and(is_recent))
         });

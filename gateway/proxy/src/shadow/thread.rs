@@ -87,6 +87,9 @@ impl Copier {
                 None => CopyOutcome::Nothing,
                 Some(response) => match response.value(X_GATEWAY_REFUSED.as_str()) {
                     Some(why) if why == REFUSED_SHADOW.as_bytes() => {
+                        let (entry, now) = (&copied.entry, SystemClock.now());
+                        let mut tallies = self.shadows.tallies();
+                        tallies.change(entry, now, |tally| tally.refused += 1);
                         return counts.count(CopyResult::Refused);
                     }
                     // Of the gateway's secret.
@@ -142,7 +145,8 @@ fn add(shadows: &Shadows, copied: &Copied, outcome: CopyOutcome, again: Option<W
         Compared::Rejected => return shadows.counts.count(CopyResult::Skipped),
         Compared::Not => {
             let now = SystemClock.now();
-            shadows.tallies().add_uncompared(&copied.entry, now);
+            let mut tallies = shadows.tallies();
+            tallies.change(&copied.entry, now, |tally| tally.uncompared += 1);
             return shadows.counts.count(CopyResult::Skipped);
         }
     };

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::{
     Shadows,
-    store::{ID_BYTES, write},
+    store::{ID_BYTES, read_starts, write},
 };
 
 /// From one write to the next: what the end of a process can lose, and the age of what reports show.
@@ -52,7 +52,14 @@ impl ShadowWriter {
 
     /// Writes what has changed. What the store does not take stays in memory.
     async fn write(&self) -> Outcome {
-        let unwritten = self.shadows.tallies().take_unwritten(self.clock.now());
+        let now = self.clock.now();
+        self.shadows.collect_dropped(now);
+        if self.shadows.tallies().is_empty() {
+            return Ok(false);
+        }
+        let starts = read_starts(&self.store).await?;
+        self.shadows.tallies().begin_at(starts);
+        let unwritten = self.shadows.tallies().take_unwritten(now);
         let mut outcome = Ok(true);
         for (hour, entry, tally) in unwritten {
             let written = write(&self.store, &self.id, (hour, &entry), &tally).await;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, bail};
 use clap::Args;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_management::{administration::inspect::check_master_key, doctor::samples::shell};
+use signpost_management::{doctor::samples::shell, reports::inspect::check_master_key};
 use signpost_proxy::{Config, program::Applications, rfc3339};
 use signpost_store::{
     StoreAddress,

@@ -5,15 +5,19 @@ use std::{collections::BTreeSet, ops::Range, process::ExitCode};
 use serde_json::json;
 use signpost_management::{
     operations::versions::{ReportInput, report},
-    reports::usage::{AppKind, AppUsage, Summary, VersionSummary},
+    reports::{
+        paths::PathUsage,
+        usage::{AppKind, AppUsage, Summary, VersionSummary},
+    },
 };
 use signpost_protocol::version::VersionSource;
-use signpost_proxy::{Config, program::raise_statement_timeout, rfc3339};
+use signpost_proxy::{Config, OTHER_PATHS, program::raise_statement_timeout, rfc3339};
 
 use crate::cli::{
     operation::{Told, on_many},
     print_line,
     table::table_lines,
+    versions::diff::count,
 };
 
 /// Limit of the applications that a sentence names.
@@ -51,6 +55,10 @@ fn lines(summary: &Summary) -> Vec<String> {
             lines.push(String::new());
         }
         lines.extend(retiring(version, summary).map(|line| format!("  {line}")));
+        if let Some(paths) = version.paths.as_ref().filter(|paths| !paths.is_empty()) {
+            lines.push(String::new());
+            lines.extend(path_lines(paths));
+        }
     }
     lines
 }
@@ -78,10 +86,19 @@ fn heading(version: &VersionSummary) -> String {
     match all.requests {
         0 => format!("{name}{role}{retired}: no requests"),
         requests => format!(
-            "{name}{role}{retired}: {requests} requests, {} of them signed",
+            "{name}{role}{retired}: {} of {}, {} of them signed",
+            count(requests, "request", "requests"),
+            count(applications(version), "application", "applications"),
             share(all.signed, requests)
         ),
     }
+}
+
+/// The number of applications with requests.
+pub(super) fn applications(version: &VersionSummary) -> u64 {
+    let applications = version.applications.iter();
+    let applications = applications.filter(|app| app.kind == AppKind::Application);
+    applications.count() as u64
 }
 
 /// The columns.
@@ -108,12 +125,7 @@ fn table(version: &VersionSummary) -> impl Iterator<Item = String> {
 }
 
 fn row(app: &AppUsage) -> [String; HEADS.len()] {
-    let ident = match (app.kind, &app.ident) {
-        (AppKind::Application, Some(ident)) => ident.clone(),
-        (AppKind::Application, None) => "(unknown)".to_owned(),
-        (AppKind::Callbacks, _) => "(callbacks)".to_owned(),
-        (AppKind::Others, _) => "(others)".to_owned(),
-    };
+    let ident = ident_of(app.kind, app.ident.as_deref());
     let all = &app.requests;
     let of_all = |part| share(part, all.requests);
     let client = app.client.as_ref().map(|client| {
@@ -135,6 +147,66 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         all.last_seen.map(rfc3339).unwrap_or_default(),
         client.unwrap_or_default(),
     ]
+}
+
+/// The columns of paths.
+const PATH_HEADS: [&str; 8] = [
+    "PATH",
+    "REQUESTS",
+    "4XX",
+    "5XX",
+    "BRIDGED",
+    "APPLICATIONS",
+    "LAST SEEN",
+    "CALLED BY",
+];
+
+/// The paths, and who called them; of a path with few applications, all.
+fn path_lines(paths: &[PathUsage]) -> Vec<String> {
+    let lines = table_lines(PATH_HEADS, paths.iter().map(path_row), 1..6);
+    let mut lines: Vec<_> = lines.into_iter().map(|line| format!("  {line}")).collect();
+    if paths.iter().any(|path| path.path == OTHER_PATHS) {
+        lines.push(format!(
+            "  {OTHER_PATHS}: further paths: a gateway tells no more of them apart on a day."
+        ));
+    }
+    lines
+}
+
+fn path_row(path: &PathUsage) -> [String; PATH_HEADS.len()] {
+    let mut users: Vec<_> = path.users.iter().take(MAX_NAMED).collect();
+    users.sort_by(|user, other| other.requests.cmp(&user.requests));
+    let users = users.into_iter().map(|user| {
+        let ident = ident_of(user.kind, user.ident.as_deref());
+        format!("{ident} {}", user.requests)
+    });
+    let mut users = users.collect::<Vec<_>>().join(", ");
+    if path.applications > MAX_NAMED as u64 {
+        users += ", …";
+    }
+    let number = |number: u64| match number {
+        0 => String::new(),
+        number => number.to_string(),
+    };
+    [
+        format!("{} {}", path.method, path.path),
+        path.requests.to_string(),
+        number(path.client_errors),
+        number(path.server_errors),
+        number(path.bridged),
+        path.applications.to_string(),
+        rfc3339(path.last_seen),
+        users,
+    ]
+}
+
+fn ident_of(kind: AppKind, ident: Option<&str>) -> String {
+    match (kind, ident) {
+        (AppKind::Application, Some(ident)) => ident.to_owned(),
+        (AppKind::Application, None) => "(unknown)".to_owned(),
+        (AppKind::Callbacks, _) => "(callbacks)".to_owned(),
+        (AppKind::Others, _) => "(others)".to_owned(),
+    }
 }
 
 /// What retiring a version would break, in sentences.

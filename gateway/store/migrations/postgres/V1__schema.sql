@@ -206,6 +206,19 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 );
 
+CREATE TABLE usage_paths (
+    day          BIGINT NOT NULL,
+    version      TEXT NOT NULL,
+    application  BIGINT NOT NULL,
+    is_bridged   BOOLEAN NOT NULL,
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL,
+    class        TEXT NOT NULL,
+    requests     BIGINT NOT NULL,
+    last_seen    BIGINT NOT NULL,
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+);
+
 CREATE TABLE shadow_tallies (
     writer   BYTEA  NOT NULL CHECK (length(writer) = 16),
     hour     BIGINT NOT NULL,
@@ -220,6 +233,11 @@ CREATE TABLE shadow_tallies (
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  BIGINT NOT NULL
+);
 
 CREATE TABLE usage_writers (
     id          BYTEA  PRIMARY KEY CHECK (length(id) = 16),

@@ -226,6 +226,20 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
 
+-- What clients use: `signpost versions report --paths`. Beyond a gateway's bounds, `path` is "other".
+CREATE TABLE usage_paths (
+    day          INTEGER NOT NULL,
+    version      TEXT NOT NULL,
+    application  INTEGER NOT NULL, -- as in usage_counts
+    is_bridged   INTEGER NOT NULL CHECK (is_bridged IN (0, 1)), -- whether another version's backend served them
+    method       TEXT NOT NULL,
+    path         TEXT NOT NULL, -- a path of the configuration, or one with * for data
+    class        TEXT NOT NULL, -- of the status: 2xx
+    requests     INTEGER NOT NULL,
+    last_seen    INTEGER NOT NULL, -- UTC ms
+    PRIMARY KEY (day, version, application, is_bridged, method, path, class)
+) STRICT, WITHOUT ROWID;
+
 -- What differs between two versions, by the hour and by what is compared: `signpost versions diff` adds it up. Rows are
 -- deleted after 30 days.
 CREATE TABLE shadow_tallies (
@@ -242,6 +256,12 @@ CREATE TABLE shadow_tallies (
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
+-- Since when the comparisons of a version count: `signpost bridge check --restart`. Gateways begin new rows then.
+CREATE TABLE shadow_starts (
+    version   TEXT PRIMARY KEY,
+    began_at  INTEGER NOT NULL -- UTC ms
+) STRICT, WITHOUT ROWID;
 
 -- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
 CREATE TABLE usage_writers (

@@ -40,6 +40,8 @@ const SOME: &str = "
     INSERT INTO usage_counts VALUES (20000, 'v1', 3, 1, 'header', 17), (20001, 'v1', 0, 0, 'state', 1);
     INSERT INTO usage_clients VALUES ('v1', 3, 1, 'first', 1700000000000, '192.0.2.1', 'app/1.0'),
         ('v1', 0, 0, NULL, 1700000000000, NULL, NULL);
+    INSERT INTO usage_paths VALUES (20000, 'v1', 3, 0, 'GET', '/user', '2xx', 17, 1700000000000);
+    INSERT INTO shadow_starts VALUES ('v1', 1700000000000);
     INSERT INTO shadow_tallies VALUES (zeroblob(16), 1700000000000, 'v1', 'v2', 'GET /user', '', '{\"pairs\":1}');
 ";
 
@@ -168,7 +170,9 @@ async fn every_row_is_copied_unchanged() {
         ("usage_start", 1),
         ("usage_counts", 2),
         ("usage_clients", 2),
+        ("usage_paths", 1),
         ("shadow_tallies", 1),
+        ("shadow_starts", 1),
     ];
     assert_eq!(counted, expected);
     let (source, target) = (pair.source(), pair.target().await);

@@ -153,6 +153,142 @@ async fn read_where(
     })
 }
 
+/// The requests of a path, of all its applications.
+#[derive(Clone, Debug)]
+pub struct StoredPath {
+    /// The version's name.
+    pub version: String,
+    /// The method.
+    pub method: String,
+    /// The path's pattern.
+    pub path: String,
+    /// All requests.
+    pub requests: u64,
+    /// Those with a status of 4xx.
+    pub client_errors: u64,
+    /// Those with a status of 5xx, and those without a response.
+    pub server_errors: u64,
+    /// Those that another version's backend served.
+    pub bridged: u64,
+    /// The number of applications.
+    pub applications: u64,
+    /// When the last one was counted.
+    pub last_seen: Timestamp,
+}
+
+/// The requests of a path and an application.
+#[derive(Clone, Debug)]
+pub struct StoredUser {
+    /// The version's name.
+    pub version: String,
+    /// The method.
+    pub method: String,
+    /// The path's pattern.
+    pub path: String,
+    /// Internal id, with 0 and -1 as in [`StoredCount::application`].
+    pub application: i64,
+    /// Ident of the application, kept after the application is deleted.
+    pub ident: Option<String>,
+    /// Its requests.
+    pub requests: u64,
+    /// When the last one was counted.
+    pub last_seen: Timestamp,
+}
+
+/// Which paths.
+#[derive(Clone, Debug, Default)]
+pub struct OfPaths<'w> {
+    /// The first day. Of a path that was used since `since`, the whole days count.
+    pub day: i64,
+    /// Only paths that were used since then, in ms.
+    pub since: i64,
+    /// Only of this version.
+    pub version: Option<&'w str>,
+    /// Only of the application with this internal id.
+    pub application: Option<i64>,
+    /// Only requests that the version's own backends served.
+    pub is_own: bool,
+}
+
+impl OfPaths<'_> {
+    fn condition(&self) -> String {
+        let mut all = format!("day >= {}", self.day);
+        // The names of versions have no quotes.
+        if let Some(version) = self.version {
+            all += &format!(" AND version = '{version}'");
+        }
+        if let Some(application) = self.application {
+            all += &format!(" AND application = {application}");
+        }
+        if self.is_own {
+            all += " AND NOT is_bridged";
+        }
+        all
+    }
+}
+
+/// The paths that clients used, by version, method and path.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn read_paths(store: &Store, of: &OfPaths<'_>) -> Result<Vec<StoredPath>, StoreError> {
+    let (condition, since) = (of.condition(), of.since);
+    let sum =
+        |when: &str| format!("CAST(sum(CASE WHEN {when} THEN requests ELSE 0 END) AS bigint)");
+    let sums = [
+        ("TRUE", "requests"),
+        ("class = '4xx'", "client_errors"),
+        ("class IN ('5xx', 'none')", "server_errors"),
+        ("is_bridged", "bridged"),
+    ];
+    let sums = sums.map(|(when, name)| format!("{} AS {name}", sum(when)));
+    let sql = format!(
+        "SELECT version, method, path, {}, max(last_seen) AS last_seen, \
+         count(DISTINCT CASE WHEN application > 0 THEN application END) AS applications \
+         FROM usage_paths WHERE {condition} GROUP BY version, method, path \
+         HAVING max(last_seen) >= {since} ORDER BY version, method, path",
+        sums.join(", ")
+    );
+    store.rows(&sql, Vec::new()).await
+}
+
+/// Who used them: the applications with the most requests first, at most `limit` rows.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn read_path_users(
+    store: &Store,
+    of: &OfPaths<'_>,
+    limit: u32,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let (condition, since) = (of.condition(), of.since);
+    let users = format!(
+        "SELECT version, method, path, application, CAST(sum(requests) AS bigint) AS requests, \
+         max(last_seen) AS last_seen FROM usage_paths WHERE {condition} \
+         GROUP BY version, method, path, application HAVING max(last_seen) >= {since} \
+         ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT {limit}"
+    );
+    let sql = format!(
+        "SELECT users.*, COALESCE((SELECT ident FROM applications WHERE id = users.application), \
+         (SELECT max(ident) FROM usage_clients WHERE application = users.application)) AS ident \
+         FROM ({users}) AS users ORDER BY requests DESC, version, method, path, application"
+    );
+    store.rows(&sql, Vec::new()).await
+}
+
+/// The internal id of an application.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn application_id(store: &Store, ident: &str) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT id FROM applications WHERE ident = $1";
+    let row = store.row::<(i64,)>(sql, values![ident]).await?;
+    Ok(row.map(|(id,)| id))
+}
+
 /// The number of applications with requests to a version since this day.
 ///
 /// # Errors
@@ -189,6 +325,26 @@ from_row!(StoredCount {
     is_signed,
     source,
     requests
+});
+from_row!(StoredPath {
+    version,
+    method,
+    path,
+    requests,
+    client_errors,
+    server_errors,
+    bridged,
+    applications,
+    last_seen
+});
+from_row!(StoredUser {
+    version,
+    method,
+    path,
+    application,
+    ident,
+    requests,
+    last_seen
 });
 from_row!(StoredClient {
     version,

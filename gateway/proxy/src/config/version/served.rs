@@ -23,6 +23,7 @@ use super::{
     request_rules::{Bodies, OwnRules, RequestRules},
     routes::{CommonRoute, Route, read_routes},
     shadow::{Shadow, read_shadow},
+    unproven::{Unproven, read_unproven},
 };
 use crate::{
     config::{
@@ -52,6 +53,8 @@ pub struct ServedVersion {
     bridge: Option<Bridge>,
     /// The version that gets copies of its requests.
     shadow: Option<Arc<Shadow>>,
+    /// What may stay without a proof.
+    unproven: Box<[Unproven]>,
     /// How its table takes unsigned requests.
     unsigned: Unsigned,
     /// Which paths it takes.
@@ -122,6 +125,8 @@ impl ServedVersion {
         let shadow = read_shadow(section, name.as_ref().ok(), reading);
         let is_used = !matches!((&bridge, &shadow), (Ok(None), Ok(None)));
         let changes = read_changes(section, is_used, reading);
+        let has_changes = matches!(&changes, Ok(Some(_)) | Err(Invalid));
+        let unproven = read_unproven(section, has_changes, reading);
         let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
         let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
         let (rules, places) = (rules?, places?);
@@ -161,6 +166,7 @@ impl ServedVersion {
             rules,
             places,
             changes: changes.map(Arc::new),
+            unproven: unproven?.into(),
             bridge,
             shadow: shadow.map(Arc::new),
         })
@@ -328,6 +334,12 @@ impl ServedVersion {
         self.changes.as_ref()
     }
 
+    /// What may stay without a proof.
+    #[must_use]
+    pub const fn unproven(&self) -> &[Unproven] {
+        &self.unproven
+    }
+
     /// The version that gets copies of its requests.
     #[must_use]
     pub fn shadow(&self) -> Option<&Arc<Shadow>> {
@@ -403,10 +415,50 @@ impl ServedVersion {
         routed(&self.routes, path)
     }
 
+    /// The entry that a request is counted by: the path of the route that takes it, otherwise that of a change or of the
+    /// shadow.
+    #[must_use]
+    pub(crate) fn pattern<'p>(&'p self, method: Method, path: &'p str) -> Option<&'p PathPattern> {
+        let route = self.routes.iter().find(|(route, _)| route.takes(path));
+        match route {
+            Some((route, _)) => Some(route),
+            None => self.compared_by(method, path),
+        }
+    }
+
+    /// The path of a change or of the shadow that takes a request: of several, the one for the fewest requests. So what a
+    /// change is for is told apart, and each change has its own proof.
+    #[must_use]
+    pub(crate) fn compared_by<'p>(
+        &'p self,
+        method: Method,
+        path: &'p str,
+    ) -> Option<&'p PathPattern> {
+        // A HEAD has the head of a GET.
+        let method = if method == Method::Head {
+            Method::Get
+        } else {
+            method
+        };
+        let shadow = self.shadow.as_ref();
+        let entry = shadow.and_then(|shadow| shadow.entry(method, path));
+        let changes = self.changes.iter();
+        let of_changes = changes.flat_map(|changes| changes.patterns(method, path));
+        of_changes
+            .chain(entry)
+            .min_by_key(|pattern| pattern.precedence())
+    }
+
     /// Whether one of its routes takes every path of a pattern.
     #[must_use]
     pub fn has_route_for(&self, paths: &PathPattern) -> bool {
         self.routes.iter().any(|(route, _)| route.includes(paths))
+    }
+
+    /// Whether one of its routes takes every request that is counted by this path.
+    #[must_use]
+    pub fn is_routed(&self, counted: &str) -> bool {
+        self.routes.iter().any(|(route, _)| route.covers(counted))
     }
 
     /// Whether each application keeps to a canary.

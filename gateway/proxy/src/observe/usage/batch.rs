@@ -6,6 +6,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS};
+use crate::{config::OTHER_PATHS, observe::metrics::labels::ClassCounts, request::Method};
 
 /// Limit of a batch's keys, half of it for unsigned requests: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests
 /// of further applications are counted together, so that the totals stay exact.
@@ -17,6 +18,33 @@ pub(super) const MAX_BATCH_KEYS: usize = 16_384;
 pub(super) struct Batch {
     pub counts: BTreeMap<RowKey, Counts>,
     pub clients: BTreeMap<ClientKey, LastClient>,
+    pub paths: BTreeMap<PathKey, PathCounts>,
+}
+
+/// What requests of a path have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PathKey {
+    /// The day of the requests.
+    pub day: Day,
+    /// The version that they went to.
+    pub version: Version,
+    /// Their application.
+    pub application: i64,
+    /// Whether another version's backend served them.
+    pub is_bridged: bool,
+    /// Their method.
+    pub method: Method,
+    /// Their pattern.
+    pub pattern: Box<str>,
+}
+
+/// The requests of a path.
+#[derive(Clone, Debug)]
+pub(super) struct PathCounts {
+    /// By status class.
+    pub by_class: ClassCounts,
+    /// When the batch was closed that the last one is in.
+    pub last_seen: Timestamp,
 }
 
 /// What counts have in common, but for their source.
@@ -75,6 +103,25 @@ impl Batch {
         let sums = self.counts.entry(key).or_default();
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// Adds requests of a path. Beyond the bound, patterns are not told apart, and then applications.
+    pub(super) fn add_path(&mut self, mut key: PathKey, is_signed: bool, counts: PathCounts) {
+        let max = MAX_BATCH_KEYS / if is_signed { 1 } else { 2 };
+        if self.paths.len() >= max && !self.paths.contains_key(&key) {
+            key.pattern = OTHER_PATHS.into();
+            if !self.paths.contains_key(&key) && key.application != NO_APPLICATION {
+                key.application = OTHER_APPLICATIONS;
+            }
+        }
+        let sums = self.paths.entry(key).or_insert(PathCounts {
+            by_class: ClassCounts::default(),
+            last_seen: counts.last_seen,
+        });
+        sums.last_seen = sums.last_seen.max(counts.last_seen);
+        for (sum, count) in sums.by_class.iter_mut().zip(counts.by_class) {
+            *sum = sum.saturating_add(count);
         }
     }
 

@@ -1,7 +1,8 @@
 //! The counters of each thread.
 //!
 //! A worker thread counts in a shard of its own, and waits for no collection of it. A request of a version and application
-//! that the shard knows allocates nothing and reads no clock: it costs about 110 instructions. A collection moves what was
+//! that the shard knows allocates nothing and reads no clock: it costs about 110 instructions, and
+//! some 300 for its path. A collection moves what was
 //! counted to both readers: the busiest applications, and the next batch.
 
 use std::{
@@ -16,18 +17,27 @@ use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
     Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS,
-    batch::{Batch, LastClient, RowKey},
+    batch::{Batch, LastClient, PathCounts, PathKey, RowKey},
     busiest::Busiest,
+    paths::{self, Known},
 };
-use crate::observe::{
-    metrics::labels::{ClassCounts, status_class},
-    outcome::Outcome,
-    per_thread::{KeyMap, PerThread},
+use crate::{
+    config::OTHER_PATHS,
+    observe::{
+        metrics::labels::{ClassCounts, status_class},
+        outcome::Outcome,
+        per_thread::{KeyHasher, KeyMap, PerThread},
+    },
+    request::Method,
 };
 
 /// Limit of the keys that a shard counts between two collections; half of it for unsigned requests, so that a flood of those
 /// leaves room for signed ones. Requests of further applications are counted together.
 pub(super) const MAX_KEYS: usize = 4096;
+
+/// Limit of the paths that a shard counts between two collections, half of it for unsigned requests: 2 MB. Requests of
+/// further paths are counted together.
+pub(super) const MAX_PATHS: usize = 8192;
 
 /// Limit of a user agent, in bytes. It is a client's text.
 pub(super) const MAX_USER_AGENT: usize = 120;
@@ -37,7 +47,7 @@ const UNPRINTABLE: char = '?';
 
 /// Counts requests by application and version.
 pub struct Usage {
-    threads: PerThread<Slots>,
+    threads: PerThread<Shard>,
     collected: Mutex<Collected>,
     clock: Arc<dyn Clock>,
 }
@@ -54,11 +64,20 @@ struct Collected {
     busiest: Busiest,
     /// Requests with a route, for the store.
     batch: Batch,
+    patterns: Known,
     /// When the threads' counters were last read. What they have counted since is of that day.
     read_at: Timestamp,
 }
 
-type Slots = KeyMap<UsageKey, Slot>;
+/// What a thread has counted.
+#[derive(Debug, Default)]
+struct Shard {
+    slots: KeyMap<UsageKey, Slot>,
+    /// The number of paths in all of them.
+    paths: usize,
+    /// The pattern of the present request: its memory is used again.
+    pattern: String,
+}
 
 /// What is counted apart. Strangers can create few keys: an application exists in the store, and a version in the
 /// configuration.
@@ -82,6 +101,17 @@ struct Slot {
     client: Option<IpAddr>,
     /// Its user agent. A slot that stays in use allocates it once.
     user_agent: String,
+    /// By the hash of the other members of [`PathSlot`].
+    paths: KeyMap<u64, PathSlot>,
+}
+
+/// The requests of a path.
+#[derive(Clone, Debug)]
+struct PathSlot {
+    method: Method,
+    pattern: Box<str>,
+    is_bridged: bool,
+    by_class: ClassCounts,
 }
 
 impl Usage {
@@ -92,6 +122,7 @@ impl Usage {
             collected: Mutex::new(Collected {
                 busiest: Busiest::default(),
                 batch: Batch::default(),
+                patterns: Known::default(),
                 read_at: clock.now(),
             }),
             clock,
@@ -110,14 +141,29 @@ impl Usage {
             version: version.map_or(0, |version| Arc::as_ptr(version).addr()),
             is_signed: learnt.is_signed,
         };
-        let mut slots = self.threads.own();
+        let mut shard = self.threads.own();
+        let Shard {
+            slots,
+            paths,
+            pattern,
+        } = &mut *shard;
         let slot = match slots.get_mut(&key) {
             Some(slot) => slot,
-            None => add(&mut slots, key, version, outcome),
+            None => add(slots, key, version, outcome),
         };
         slot.by_class[status_class(outcome.sent.status)] += 1;
         if let Some(route) = learnt.route {
             slot.by_source[route.source as usize] += 1;
+            if let Some(method) = Method::from_bytes(outcome.method)
+                && paths::is_counted(outcome)
+            {
+                paths::write_pattern(pattern, route, method, outcome.compared);
+                let max = MAX_PATHS / if key.is_signed { 1 } else { 2 };
+                let path = (method, &**pattern, route.is_bridged());
+                let (path, is_new) = slot.path(path, *paths < max);
+                path.by_class[status_class(outcome.sent.status)] += 1;
+                *paths += usize::from(is_new);
+            }
         }
         // One client between two collections is enough, and costs the other requests nothing.
         if slot.client.is_none() && slot.ident.is_some() {
@@ -129,7 +175,7 @@ impl Usage {
     /// The number of keys, of all shards together.
     #[cfg(test)]
     pub(super) fn keys(&self) -> usize {
-        self.threads.all().map(|slots| slots.len()).sum()
+        self.threads.all().map(|shard| shard.slots.len()).sum()
     }
 
     /// Sets the limit of the applications that a scrape shows.
@@ -167,17 +213,20 @@ impl Usage {
         let mut collected = collected.unwrap_or_else(PoisonError::into_inner);
         let day = Day::at(std::mem::replace(&mut collected.read_at, now));
         let mut moved = Vec::new();
-        for mut slots in self.threads.all() {
-            slots.retain(|key, slot| {
+        for mut shard in self.threads.all() {
+            let mut paths = 0;
+            shard.slots.retain(|key, slot| {
                 // A key without a request since the last collection is dropped.
                 let is_used = slot.by_class != ClassCounts::default();
                 if is_used {
                     moved.push((*key, slot.take()));
+                    paths += slot.paths.len();
                 }
                 is_used
             });
+            shard.paths = paths;
             // The readers get them without the lock of the thread.
-            drop(slots);
+            drop(shard);
             for (key, slot) in moved.drain(..) {
                 collected.add(day, now, key, slot);
             }
@@ -189,7 +238,15 @@ impl Usage {
 impl Slot {
     /// Takes what was counted; what the slot is for stays.
     fn take(&mut self) -> Self {
+        // As a slot, a path without a request since the last collection is dropped.
+        self.paths
+            .retain(|_, path| path.by_class != ClassCounts::default());
+        let paths = self.paths.clone();
+        for path in self.paths.values_mut() {
+            path.by_class = ClassCounts::default();
+        }
         Self {
+            paths,
             version: self.version.clone(),
             ident: self.ident,
             by_source: std::mem::take(&mut self.by_source),
@@ -197,6 +254,32 @@ impl Slot {
             client: self.client.take(),
             user_agent: self.user_agent.clone(),
         }
+    }
+
+    /// The requests of a path, and whether it is new. Without room, and for two paths of one hash, those of all others.
+    fn path(
+        &mut self,
+        (method, pattern, is_bridged): (Method, &str, bool),
+        has_room: bool,
+    ) -> (&mut PathSlot, bool) {
+        let hash = |pattern| path_hash(method, pattern, is_bridged);
+        let own = hash(pattern);
+        let pattern = match self.paths.get(&own) {
+            Some(path) if *path.pattern == *pattern => pattern,
+            None if has_room => pattern,
+            Some(_) | None => OTHER_PATHS,
+        };
+        let mut is_new = false;
+        let path = self.paths.entry(hash(pattern)).or_insert_with(|| {
+            is_new = true;
+            PathSlot {
+                method,
+                pattern: pattern.into(),
+                is_bridged,
+                by_class: ClassCounts::default(),
+            }
+        });
+        (path, is_new)
     }
 }
 
@@ -220,6 +303,27 @@ impl Collected {
             address: slot.client,
             user_agent: slot.user_agent,
         };
+        for path in slot.paths.into_values() {
+            let of = (path.method, &*path.pattern);
+            let has_room = self.patterns.has_room((day, &version), of, key.is_signed);
+            let path_key = PathKey {
+                day,
+                version: (*version).clone(),
+                application: key.application,
+                is_bridged: path.is_bridged,
+                method: path.method,
+                pattern: if has_room {
+                    path.pattern
+                } else {
+                    OTHER_PATHS.into()
+                },
+            };
+            let counts = PathCounts {
+                by_class: path.by_class,
+                last_seen: now,
+            };
+            self.batch.add_path(path_key, key.is_signed, counts);
+        }
         self.batch.add(row, &slot.by_source, client);
     }
 }
@@ -227,7 +331,7 @@ impl Collected {
 /// Adds a slot for a new key, or finds the slot of all further applications if the shard is full.
 #[cold]
 fn add<'s>(
-    slots: &'s mut Slots,
+    slots: &'s mut KeyMap<UsageKey, Slot>,
     key: UsageKey,
     version: Option<&Arc<Version>>,
     outcome: &Outcome<'_>,
@@ -254,7 +358,20 @@ fn add<'s>(
         by_class: ClassCounts::default(),
         client: None,
         user_agent: String::new(),
+        paths: KeyMap::default(),
     })
+}
+
+/// A number for a path. The caller compares the patterns: a client can find two paths of one number.
+fn path_hash(method: Method, pattern: &str, is_bridged: bool) -> u64 {
+    let mut hasher = KeyHasher::default();
+    let (words, rest) = pattern.as_bytes().as_chunks::<8>();
+    words
+        .iter()
+        .for_each(|word| hasher.write_u64(u64::from_le_bytes(*word)));
+    hasher.write(rest);
+    hasher.write_u64((method as u64) << 1 | u64::from(is_bridged));
+    hasher.finish()
 }
 
 /// Replaces `text` by the first bytes of a client's text, as printable ASCII.

@@ -1,4 +1,4 @@
-//! The tables `usage_start`, `usage_counts`, `usage_clients` and `usage_writers`, in both databases: writing.
+//! The tables `usage_start`, `usage_counts`, `usage_clients`, `usage_paths` and `usage_writers`, in both databases: writing.
 //!
 //! A batch is written in one transaction together with its number, so that it counts once: a write whose outcome is
 //! unknown is repeated with the same number, and the store ignores it if it was committed.
@@ -8,6 +8,7 @@ use signpost_protocol::version::VersionSource;
 use signpost_store::{Store, StoreError, values};
 
 use super::{Day, KEEP_DAYS, batch::Batch};
+use crate::observe::metrics::labels::STATUS_CLASSES;
 
 /// Length of a writer's id: random, so that no two processes have the same.
 pub(super) const ID_BYTES: usize = 16;
@@ -46,6 +47,13 @@ const REPLACE: &str = "INSERT INTO usage_clients \
     last_seen = excluded.last_seen, address = excluded.address, user_agent = excluded.user_agent \
     WHERE usage_clients.last_seen <= excluded.last_seen";
 
+const COUNT_PATH: &str = "INSERT INTO usage_paths \
+    (day, version, application, is_bridged, method, path, class, requests, last_seen) \
+    SELECT given.* FROM {given} ORDER BY 1, 2, 3, 4, 5, 6, 7 \
+    ON CONFLICT (day, version, application, is_bridged, method, path, class) \
+    DO UPDATE SET requests = usage_paths.requests + excluded.requests, \
+    last_seen = CASE WHEN excluded.last_seen > usage_paths.last_seen THEN excluded.last_seen ELSE usage_paths.last_seen END";
+
 /// Adds the batch with this number of a writer, which numbers its batches from 1, unless the store has it already.
 ///
 /// # Errors
@@ -59,7 +67,10 @@ pub(super) async fn add(
 ) -> Result<(), StoreError> {
     let guard = values![writer, sequence, now];
     store
-        .write_once((GUARD, guard), vec![counts(batch), clients(batch)])
+        .write_once(
+            (GUARD, guard),
+            vec![counts(batch), clients(batch), paths(batch)],
+        )
         .await
 }
 
@@ -109,6 +120,33 @@ fn clients(batch: &Batch) -> signpost_store::Batch {
     }
 }
 
+/// The rows of the paths.
+fn paths(batch: &Batch) -> signpost_store::Batch {
+    let rows = batch.paths.iter().flat_map(|(key, counts)| {
+        let classes = STATUS_CLASSES.into_iter().zip(counts.by_class);
+        let classes = classes.filter(|(_, requests)| *requests > 0);
+        classes.map(|(class, requests)| {
+            values![
+                key.day.number(),
+                key.version.as_str(),
+                key.application,
+                key.is_bridged,
+                key.method.as_str(),
+                &*key.pattern,
+                class,
+                i64::try_from(requests).unwrap_or(i64::MAX),
+                counts.last_seen,
+            ]
+        })
+    });
+    signpost_store::Batch {
+        sql: COUNT_PATH.to_owned(),
+        columns: "day bigint, version text, application bigint, is_bridged boolean, method text, path text, class text, \
+                  requests bigint, last_seen bigint",
+        rows: rows.collect(),
+    }
+}
+
 /// Deletes what is older than [`KEEP_DAYS`]. `true` if there may be more.
 ///
 /// # Errors
@@ -128,9 +166,11 @@ pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, St
     };
     let counts = "day, version, application, is_signed, source";
     let clients = "version, application, is_signed";
+    let paths = "day, version, application, is_bridged, method, path, class";
     let statements = [
         delete("usage_counts", counts, format!("day < {day}")),
         delete("usage_clients", clients, format!("last_seen < {time}")),
+        delete("usage_paths", paths, format!("day < {day}")),
         delete("usage_writers", "id", format!("written_at < {time}")),
     ];
     let mut has_more = false;

@@ -10,13 +10,14 @@ use signpost_kit::clock::{Clock, ManualClock};
 use signpost_protocol::{app::AppId, request_id::RequestId};
 use signpost_store::{
     Store,
-    tables::usage::{StoredClient, StoredUsage, read},
+    tables::usage::{OfPaths, StoredClient, StoredUsage, read, read_path_users, read_paths},
     testing::TestStore,
 };
 
 use super::{
     batch::{Batch, MAX_BATCH_KEYS, RowKey},
     counters::{MAX_KEYS, MAX_USER_AGENT},
+    paths::MAX_PATTERNS,
     store,
     writer::UsageWriter,
     *,
@@ -24,9 +25,9 @@ use super::{
 use crate::{
     config::{BackendIndex, Versions, tests::versions},
     directory::apps::App,
-    observe::outcome::{Learnt, Outcome},
+    observe::outcome::{Learnt, Outcome, Sent},
     phases::route::Route,
-    request::ids::RequestIds,
+    request::{ids::RequestIds, rejection::Rejection},
 };
 
 const TWO: &str =
@@ -88,6 +89,30 @@ impl Counting {
         self.usage.count(&outcome, || Some(user_agent.as_bytes()));
     }
 
+    /// Counts a request by its path.
+    fn count_path(&self, app: Option<&Arc<App>>, is_signed: bool, request: &str, status: u16) {
+        let (method, path) = request.split_once(' ').unwrap();
+        let route = self.route("v1", VersionSource::Header);
+        let rejected = Rejection::SignMissing(None);
+        let outcome = Outcome {
+            method: method.as_bytes(),
+            compared: path,
+            learnt: Learnt {
+                app,
+                is_signed,
+                route: Some(&route),
+                form: &[],
+            },
+            sent: Sent {
+                status,
+                ..Sent::default()
+            },
+            rejection: (status == 403).then_some(&rejected),
+            ..Outcome::unrouted(&self.id)
+        };
+        self.usage.count(&outcome, || None);
+    }
+
     /// What was counted since the last call.
     fn batch(&self) -> Batch {
         self.usage.take_batch()
@@ -146,6 +171,98 @@ fn client_of(stored: &StoredUsage, application: i64, is_signed: bool) -> &Stored
 /// They run on SQLite and on Postgres.
 mod both_stores {
     use super::*;
+
+    #[tokio::test]
+    async fn requests_are_counted_by_their_paths() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        let (one, other) = (app(1), app(2));
+        let mut writer = counting.writer(&store);
+        for id in 0..3 {
+            counting.count_path(Some(&one), true, &format!("GET /orders/{id}/lines"), 200);
+        }
+        counting.count_path(Some(&one), true, "GET /orders/9/lines", 404);
+        counting.count_path(Some(&other), true, "GET /orders/9/lines", 502);
+        counting.count_path(Some(&other), true, "POST /orders", 201);
+        // Anyone can send these; only those that succeed show what is used.
+        counting.count_path(Some(&one), false, "GET /open", 302);
+        counting.count_path(None, false, "GET /login", 200);
+        counting.count_path(Some(&one), false, "GET /admin.php", 404);
+        counting.count_path(Some(&one), false, "GET /wp-login", 403);
+        counting.count_path(Some(&one), true, "BREW /coffee", 400);
+        writer.turn().await;
+        let first = counting.clock.now();
+        counting.clock.advance(Duration::from_secs(60));
+        counting.count_path(Some(&other), true, "POST /orders", 201);
+        writer.turn().await;
+        let of = |since: i64| OfPaths {
+            since,
+            version: Some("v1"),
+            is_own: true,
+            ..OfPaths::default()
+        };
+        let paths = read_paths(&store, &of(0)).await.unwrap();
+        let shown = paths.iter().map(|path| {
+            format!(
+                "{} {} {} {} {} by {}",
+                path.method,
+                path.path,
+                path.requests,
+                path.client_errors,
+                path.server_errors,
+                path.applications
+            )
+        });
+        let shown: Vec<_> = shown.collect();
+        let expected = [
+            "GET /login 1 0 0 by 0",
+            "GET /open 1 0 0 by 1",
+            "GET /orders/*/lines 5 1 1 by 2",
+            "POST /orders 2 0 0 by 1",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(paths[2].last_seen, first);
+        let late = read_paths(&store, &of(first.as_millis() + 1))
+            .await
+            .unwrap();
+        assert_eq!((late.len(), late[0].requests), (1, 2));
+        let users = read_path_users(&store, &of(0), 2).await.unwrap();
+        let users = users
+            .iter()
+            .map(|user| (user.application, user.ident.as_deref(), user.requests));
+        let users: Vec<_> = users.collect();
+        assert_eq!(users, [(1, Some("app-1"), 4), (2, Some("app-2"), 2)]);
+        counting
+            .clock
+            .advance(Duration::from_secs(u64::from(KEEP_DAYS) * 86_400));
+        store::delete_old(&store, counting.clock.now())
+            .await
+            .unwrap();
+        assert!(read_paths(&store, &of(0)).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_invents_paths_fills_no_table() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let (store, one) = (test.open().await, app(1));
+        let mut writer = counting.writer(&store);
+        let word = |number: usize| {
+            let letters = [number / 676, number / 26 % 26, number % 26];
+            let letters = letters.map(|letter| char::from(b'a' + u8::try_from(letter).unwrap()));
+            format!("GET /{}", String::from_iter(letters))
+        };
+        for number in 0..2 * MAX_PATTERNS {
+            counting.count_path(Some(&one), true, &word(number), 200);
+            if number % 300 == 0 {
+                writer.turn().await;
+            }
+        }
+        writer.turn().await;
+        let paths = read_paths(&store, &OfPaths::default()).await.unwrap();
+        assert_eq!(paths.len(), MAX_PATTERNS + 1);
+        let other = paths.iter().find(|path| path.path == "other").unwrap();
+        assert_eq!(other.requests, MAX_PATTERNS as u64);
+    }
 
     #[tokio::test]
     async fn requests_are_counted_by_version_application_signature_and_source() {

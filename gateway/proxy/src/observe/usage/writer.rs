@@ -26,7 +26,7 @@ use super::{
 /// Interval in which the counters are read, and of batches: what a kill can lose, and the age of what the report shows.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Added to the interval of batches for each key of the last one: a key costs two rows, and writing shall take about a
+/// Added to the interval of batches for each key of the last one: a key costs one or two rows, and writing shall take about a
 /// hundredth of a processor however many applications there are.
 const INTERVAL_PER_KEY: Duration = Duration::from_millis(5);
 
@@ -148,7 +148,7 @@ impl UsageWriter {
             if !batch.counts.is_empty() {
                 // Numbered once: a write whose outcome is unknown is repeated with the same number, and counts once.
                 self.sequence += 1;
-                self.last_keys = batch.counts.len();
+                self.last_keys = batch.counts.len() + batch.paths.len();
                 self.unwritten = Some(Arc::new(batch));
             }
         }

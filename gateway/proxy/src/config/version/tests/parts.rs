@@ -329,6 +329,18 @@ fn every_problem_of_a_route_or_canary_is_reported() {
             "routes[0].path: found '/x/*'; allowed: a path",
         ),
         (
+            "unproven = [{ request = 'POST orders', reason = 'x' }]",
+            "unproven[0].request: found 'POST orders'; allowed: a method and a path",
+        ),
+        (
+            "unproven = [{ request = 'POST /orders/*/lines' }]",
+            "unproven[0].reason: missing; allowed: 1 to 200 characters",
+        ),
+        (
+            "unproven = [{ request = 'GET /%6F', reason = 'x' }, { request = 'GET /o', reason = 'y' }]",
+            "unproven[1]: found \"GET /o\" twice; allowed: each request once",
+        ),
+        (
             "routes = [{ path = '/x?y', backend = 'a:1' }]",
             "routes[0].path: found '/x?y'; allowed: a path",
         ),

@@ -5,17 +5,22 @@ use std::time::Duration;
 
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 use signpost_proxy::{
-    AfterSunset, Config, Day, MultiApplications, Sealer, Stage, Versions, default_version_warnings,
-    rfc3339, unusable_defaults,
+    AfterSunset, Config, Day, KEEP_SHADOW_DAYS, MultiApplications, Sealer, ServedVersion, Stage,
+    Versions, default_version_warnings, rfc3339, unusable_defaults,
 };
 use signpost_store::{
-    Store,
+    Store, StoreError,
     error::is_encoding,
     tables::{sealed_keys, usage::count_users},
 };
 
+use super::coverage::Coverage;
+
 /// Time in which requests count as recent use of a version.
 const LATELY: Duration = Duration::from_secs(7 * 86_400);
+
+/// Limit of the requests that a warning names.
+const MAX_SHOWN: usize = 10;
 
 /// Checks the configured store, and returns warnings about it, and about versions that end although they are used.
 /// `before` has the versions of the running gateway. A store that does not exist yet has no warnings: the first start
@@ -47,6 +52,9 @@ pub async fn inspect(
                 ));
             }
         }
+        for version in config.versions.iter() {
+            warnings.extend(uncovered(&database, version, now).await?);
+        }
         Ok((sealed_keys::samples(&database).await?, warnings))
     };
     let (samples, warnings) = match contents.await {
@@ -62,6 +70,38 @@ pub async fn inspect(
     };
     check_keys(multi, &samples)?;
     Ok(warnings)
+}
+
+/// A warning of a bridge whose version's own backend has served requests lately that have no pair with the present changes.
+async fn uncovered(
+    store: &Store,
+    version: &ServedVersion,
+    now: Timestamp,
+) -> Result<Option<String>, StoreError> {
+    let Some(bridge) = version.bridge() else {
+        return Ok(None);
+    };
+    let kept = Duration::from_secs(u64::from(KEEP_SHADOW_DAYS) * 86_400);
+    let since = (now.minus(LATELY), now.minus(kept));
+    let coverage = Coverage::read(store, version, &bridge.to, since).await?;
+    let uncovered = &coverage.uncovered;
+    let shown: Vec<_> = uncovered
+        .iter()
+        .take(MAX_SHOWN)
+        .map(ToString::to_string)
+        .collect();
+    let more = match uncovered.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Ok((!shown.is_empty()).then(|| {
+        format!(
+            "versions.{}.bridge: requests of the last 7 days without a pair with the present changes: {}{more}. Prove them by \
+             a shadow and signpost bridge check, or name them in unproven",
+            version.name(),
+            shown.join(", ")
+        )
+    }))
 }
 
 /// The versions that are removed or bridged, or end within a week, and what happens to each.

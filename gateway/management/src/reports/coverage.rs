@@ -1,0 +1,238 @@
+//! Which of the requests that clients used have a proof: `signpost bridge check`, and the warning before a switch.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::Serialize;
+use signpost_bridge::Tally;
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
+use signpost_proxy::{
+    Day, PathPattern, ServedVersion, as_rfc3339, hour_of_tallies as hour_of, proof_start,
+    read_tallies,
+};
+use signpost_store::{
+    Store, StoreError,
+    tables::usage::{OfPaths, StoredPath, read_paths},
+};
+use utoipa::ToSchema;
+
+/// Pairs that are enough for a path with more requests.
+const ENOUGH_PAIRS: u64 = 10;
+
+/// What clients used of a version, and whether that is proven.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct Coverage {
+    /// Methods and paths that were used, without those on the version's own routes: a bridge does not change them.
+    pub used: usize,
+    /// Those of them with enough pairs.
+    pub proven: usize,
+    /// Those without.
+    pub uncovered: Vec<Uncovered>,
+    /// Those that the configuration names as unproven.
+    pub unproven: Vec<NamedUnproven>,
+}
+
+/// Requests without a proof.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Uncovered {
+    /// Method and path.
+    pub request: String,
+    /// Why they count as not proven.
+    pub because: Because,
+    /// Requests of the days of the report.
+    pub requests: u64,
+    /// Applications that sent them.
+    pub applications: u64,
+    /// When the last one was counted.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub last_seen: Timestamp,
+    /// Pairs that were compared.
+    pub pairs: u64,
+    /// Requests that were not copied: there were too many at a time, or the client left.
+    pub dropped: u64,
+    /// Copies that the other version refused.
+    pub refused: u64,
+    /// Requests that could not be compared: a response is too large, broken off or encoded in an unknown way.
+    pub uncompared: u64,
+}
+
+/// Why requests count as not proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Because {
+    /// There is no pair.
+    Unpaired,
+    /// There are fewer pairs than requests, and than 10.
+    Few,
+    /// The other version refused copies.
+    Refused,
+    /// Some could not be compared.
+    Uncompared,
+}
+
+/// Requests that the configuration names as unproven.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct NamedUnproven {
+    /// Method and path, as the configuration has them.
+    pub request: String,
+    /// Why, as the configuration says.
+    pub reason: String,
+    /// Requests of the days of the report.
+    pub requests: u64,
+    /// When the last one was counted; null if there was none.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_seen: Option<Timestamp>,
+}
+
+impl Coverage {
+    /// Reads what clients used since a time of a version that shall be bridged, or is since then, and its pairs with the
+    /// present changes.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub async fn read(
+        store: &Store,
+        version: &ServedVersion,
+        to: &Version,
+        (used_since, pairs_since): (Timestamp, Timestamp),
+    ) -> Result<Self, StoreError> {
+        let name = version.name().as_str();
+        let used = used_since_of(store, name, used_since).await?;
+        if used.is_empty() {
+            return Ok(Self::new(version, &used, &BTreeMap::new()));
+        }
+        let since = hour_of(pairs_since).max(proof_start(store, name).await?);
+        let digest = version.changes().map_or("", |changes| changes.digest());
+        let routes = read_tallies(store, (name, to.as_str(), digest), since).await?;
+        Ok(Self::new(version, &used, &routes))
+    }
+
+    /// What these tallies prove.
+    pub(super) fn new(
+        version: &ServedVersion,
+        used: &[StoredPath],
+        routes: &BTreeMap<String, Tally>,
+    ) -> Self {
+        let unproven = version.unproven().iter().map(|one| NamedUnproven {
+            request: format!("{} {}", one.method.as_str(), one.path),
+            reason: one.reason.to_string(),
+            requests: 0,
+            last_seen: None,
+        });
+        let mut coverage = Self {
+            unproven: unproven.collect(),
+            ..Self::default()
+        };
+        for path in used.iter().filter(|path| !version.is_routed(&path.path)) {
+            coverage.used += 1;
+            let mut named = version.unproven().iter().zip(&mut coverage.unproven);
+            if let Some((_, named)) = named.find(|(one, _)| one.names(&path.method, &path.path)) {
+                named.requests += path.requests;
+                named.last_seen = named.last_seen.max(Some(path.last_seen));
+                continue;
+            }
+            match Uncovered::of(path, routes) {
+                Some(uncovered) => coverage.uncovered.push(uncovered),
+                None => coverage.proven += 1,
+            }
+        }
+        coverage
+            .uncovered
+            .sort_by_key(|one| std::cmp::Reverse(one.requests));
+        coverage
+    }
+}
+
+/// The paths that a version's own backends have served since a time; whole days count.
+pub(super) async fn used_since_of(
+    store: &Store,
+    version: &str,
+    since: Timestamp,
+) -> Result<Vec<StoredPath>, StoreError> {
+    let of = OfPaths {
+        day: Day::at(since).number(),
+        since: since.as_millis(),
+        version: Some(version),
+        application: None,
+        is_own: true,
+    };
+    read_paths(store, &of).await
+}
+
+impl Uncovered {
+    /// Why the requests of a path have no proof; `None` if they have one.
+    fn of(path: &StoredPath, routes: &BTreeMap<String, Tally>) -> Option<Self> {
+        // The response to a HEAD has the head of that to a GET, and nothing else to compare.
+        let method = if path.method == "HEAD" {
+            "GET"
+        } else {
+            &*path.method
+        };
+        let covers = |route: &str| {
+            let (of, pattern) = route.split_once(' ')?;
+            let pattern: PathPattern = pattern.parse().ok()?;
+            Some(of == method && pattern.covers(&path.path))
+        };
+        let mut all = Self {
+            request: format!("{} {}", path.method, path.path),
+            because: Because::Unpaired,
+            requests: path.requests,
+            applications: path.applications,
+            last_seen: path.last_seen,
+            pairs: 0,
+            dropped: 0,
+            refused: 0,
+            uncompared: 0,
+        };
+        let tallies = routes
+            .iter()
+            .filter(|(route, _)| covers(route) == Some(true));
+        for (_, tally) in tallies {
+            all.pairs += tally.pairs;
+            all.dropped += tally.dropped;
+            all.refused += tally.refused;
+            all.uncompared += tally.uncompared;
+        }
+        all.because = match &all {
+            _ if all.pairs == 0 => Because::Unpaired,
+            _ if all.refused > 0 => Because::Refused,
+            _ if all.uncompared > 0 => Because::Uncompared,
+            _ if all.pairs < all.requests.min(ENOUGH_PAIRS) => Because::Few,
+            _ => return None,
+        };
+        Some(all)
+    }
+}
+
+/// In one line.
+impl fmt::Display for Uncovered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let applications = match self.applications {
+            0 => String::new(),
+            1 => " by 1 application".to_owned(),
+            number => format!(" by {number} applications"),
+        };
+        write!(
+            formatter,
+            "{} {}{applications}",
+            self.request, self.requests
+        )?;
+        let counts = [
+            (self.pairs, "pairs"),
+            (self.dropped, "dropped"),
+            (self.refused, "refused"),
+            (self.uncompared, "not comparable"),
+        ];
+        let counts = counts.into_iter().filter(|(number, _)| *number > 0);
+        let counts: Vec<_> = counts
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        match counts.is_empty() {
+            true => Ok(()),
+            false => write!(formatter, " ({})", counts.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! By which path a request is counted: its pattern.
+//!
+//! | request | pattern |
+//! | --- | --- |
+//! | a route of its version takes it | the route's path |
+//! | a change or the shadow of its version takes it | of these paths, the one for the fewest requests, as pairs have it |
+//! | any other | its path, with `*` for each segment that looks like data |
+//!
+//! A client can invent paths. So each bound has a rest, [`OTHER_PATHS`](crate::config::OTHER_PATHS), and of requests that anyone can send, only those
+//! count that the gateway accepted and that did not fail; they fill half of each bound.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signpost_protocol::version::Version;
+
+use super::Day;
+use crate::{
+    config::PathPattern, observe::outcome::Outcome, phases::route::Route, request::Method,
+};
+
+/// Patterns of a version that a gateway tells apart on a day, each with its method.
+pub const MAX_PATTERNS: usize = 500;
+
+/// Segments of a pattern; those beyond them are not told apart.
+const MAX_SEGMENTS: usize = 12;
+
+/// Letters of a segment that is a word.
+const MAX_WORD: usize = 32;
+
+/// Changes from small to large letters within a word: `listOpenOrders` has two.
+const MAX_HUMPS: usize = 3;
+
+/// Whether a request is counted by its path: with a route, and signed; or else accepted, with a response that is no error.
+pub(super) fn is_counted(outcome: &Outcome<'_>) -> bool {
+    let is_accepted = outcome.rejection.is_none() && (200..400).contains(&outcome.sent.status);
+    outcome.learnt.route.is_some() && (outcome.learnt.is_signed || is_accepted)
+}
+
+/// Writes the pattern of a request into `text`.
+pub(super) fn write_pattern(text: &mut String, route: &Route, method: Method, path: &str) {
+    text.clear();
+    match route.version.pattern(method, path) {
+        Some(pattern) => pattern.write(text),
+        None => write_words(text, path),
+    }
+}
+
+/// Writes a path, with `*` for each segment that looks like data.
+fn write_words(text: &mut String, path: &str) {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    for (number, segment) in path.split('/').enumerate() {
+        text.push('/');
+        if number == MAX_SEGMENTS {
+            return text.push_str("**");
+        }
+        text.push_str(if is_word(segment) { segment } else { "*" });
+    }
+}
+
+/// Whether a segment is a word of an API: letters, hyphens, underscores and dots; one digit may end it, as in `v2`.
+fn is_word(segment: &str) -> bool {
+    let (mut digits, mut humps, mut before) = (0, 0, b'-');
+    for byte in segment.bytes() {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'A'..=b'Z' => humps += usize::from(before.is_ascii_lowercase()),
+            b'a'..=b'z' | b'-' | b'_' | b'.' => {}
+            _ => return false,
+        }
+        before = byte;
+    }
+    let is_numbered = digits == 1 && segment.len() > 1 && before.is_ascii_digit();
+    segment.len() <= MAX_WORD && humps <= MAX_HUMPS && (digits == 0 || is_numbered)
+}
+
+/// The patterns that a gateway tells apart today.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    day: Option<Day>,
+    of: BTreeMap<Version, BTreeSet<(Method, Box<str>)>>,
+}
+
+impl Known {
+    /// Whether the pattern is one of the [`MAX_PATTERNS`] of its version on this day.
+    pub(super) fn has_room(
+        &mut self,
+        (day, version): (Day, &Version),
+        (method, pattern): (Method, &str),
+        is_signed: bool,
+    ) -> bool {
+        if self.day.replace(day) != Some(day) {
+            self.of.clear();
+        }
+        let known = self.of.entry(version.clone()).or_default();
+        let key = (method, pattern.into());
+        let max = MAX_PATTERNS / if is_signed { 1 } else { 2 };
+        let has_room = known.contains(&key) || known.len() < max;
+        if has_room {
+            known.insert(key);
+        }
+        has_room
+    }
+}
+
+impl PathPattern {
+    /// As [`ToString`], without an allocation.
+    fn write(&self, text: &mut String) {
+        match self {
+            Self::Exact(path) | Self::Below(path) => text.push_str(path),
+            Self::Tree(root) => text.extend([root, "/**"]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_look_like_data_are_not_told_apart() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("", "/"),
+            ("/orders/42/lines", "/orders/*/lines"),
+            ("/orders/", "/orders/"),
+            ("/users/3f2b9c1e-0d8e-4a58-9f1d-0a7c4f7e2b11", "/users/*"),
+            ("/v2/oauth2/token", "/v2/oauth2/token"),
+            ("/listOpenOrders", "/listOpenOrders"),
+            ("/files/report.pdf", "/files/report.pdf"),
+            ("/t/aBcDeFgHiJ", "/t/*"),
+            ("/t/ab12", "/t/*"),
+            ("/t/7", "/t/*"),
+            ("/t/a%20b", "/t/*"),
+            ("/t/me@example.com", "/t/*"),
+            ("/t/thisisaverylongsegmentthatnobodywrites", "/t/*"),
+            (
+                "/a/b/c/d/e/f/g/h/i/j/k/l/m/n",
+                "/a/b/c/d/e/f/g/h/i/j/k/l/**",
+            ),
+        ] {
+            let mut text = String::new();
+            write_words(&mut text, path);
+            assert_eq!(text, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_version_has_a_bounded_number_of_patterns_on_a_day() {
+        let (mut known, version) = (Known::default(), "v1".parse().unwrap());
+        let today = Day::at(signpost_kit::clock::Timestamp::from_millis(0));
+        let room = |known: &mut Known, number: usize, is_signed| {
+            let pattern = format!("/{number}");
+            known.has_room((today, &version), (Method::Get, &pattern), is_signed)
+        };
+        let half = MAX_PATTERNS / 2;
+        assert!((0..half).all(|number| room(&mut known, number, false)));
+        assert!(!room(&mut known, half, false));
+        assert!((half..MAX_PATTERNS).all(|number| room(&mut known, number, true)));
+        assert!(!room(&mut known, MAX_PATTERNS, true));
+        // What is known stays known, whoever sends it.
+        assert!(room(&mut known, MAX_PATTERNS - 1, false));
+        let tomorrow = Day::at(today.begin().plus(std::time::Duration::from_secs(86_400)));
+        assert!(known.has_room((tomorrow, &version), (Method::Get, "/new"), true));
+    }
+}

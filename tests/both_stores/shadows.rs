@@ -430,7 +430,7 @@ async fn a_draft_of_changes_passes_its_check() {
     assert!(reloaded.status.success(), "{}", output_text(&reloaded));
     let (early, checked) = compared.command(&["bridge", "check", "v1"]);
     assert!(!checked && early.contains("no pairs"), "{early}");
-    compared.send(0, "/user", 1, old).await;
+    compared.send(0, "/user", 10, old).await;
     let check = async |pairs: &str| {
         until(pairs, || async {
             let (text, checked) = compared.command(&["bridge", "check", "v1"]);
@@ -438,14 +438,50 @@ async fn a_draft_of_changes_passes_its_check() {
         })
         .await
     };
-    let (text, checked) = check("1 pair;").await;
+    let (text, checked) = check("10 pairs;").await;
     assert!(
         !checked && text.contains("1 route was not seen: GET /orders/"),
         "{text}"
     );
-    compared.send(0, "/orders/1", 1, old).await;
-    let (text, checked) = check("2 pairs;").await;
+    compared.send(0, "/orders/1", 10, old).await;
+    let (text, checked) = check("20 pairs;").await;
     assert!(checked && text.contains("0 differ"), "{text}");
+    // What clients use beside it has no proof.
+    let client = compared.stack.client_of(&compared.app);
+    let quote = client.post("/quotes/17").version("v1").param("sum", "5");
+    assert_eq!(quote.send().await.text(), old);
+    let (text, checked) =
+        check("requests without a pair: POST /quotes/* 1 by 1 application\n").await;
+    assert!(!checked, "{text}");
+    let (report, _) = compared.command(&["versions", "report", "--paths", "--version", "v1"]);
+    let is_quote = |line: &&str| line.trim().starts_with("POST /quotes/*  ");
+    let quotes: Vec<_> = report.lines().filter(is_quote).collect();
+    assert!(
+        quotes.len() == 1 && quotes[0].contains(&compared.app.ident),
+        "{report}"
+    );
+    assert!(
+        report.contains("v1, the default version: 136 requests of 1 application"),
+        "{report}"
+    );
+    let unproven = |text: &str| {
+        let table = "[[versions.v1.unproven]]\nrequest = 'POST /quotes/*'\nreason = 'proved by tests'\n[versions.v1.shadow]";
+        text.replacen("[versions.v1.shadow]", table, 1)
+    };
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, unproven(&text)).unwrap();
+    let (proven, checked) = compared.command(&["bridge", "check", "v1"]);
+    let named = "unproven: POST /quotes/*, 1 request: proved by tests";
+    assert!(checked && proven.contains(named), "{proven}");
+    let (page, is_ready) = compared.command(&["versions", "retire", "v1", "--at", "2030-01-01"]);
+    for line in [
+        named,
+        "open: it has still its own backend",
+        "open: its clients were told no dates",
+    ] {
+        assert!(!is_ready && page.contains(line), "{page}");
+    }
+    std::fs::write(&file, &text).unwrap();
     // Then v1 needs no backend any more.
     let text = std::fs::read_to_string(&file).unwrap();
     let (before, rest) = text.split_once("[versions.v1.shadow]").unwrap();
@@ -454,12 +490,46 @@ async fn a_draft_of_changes_passes_its_check() {
     let own = format!("backend = \"{}\"", compared.v1.address());
     let bridged = bridged.replacen(&own, "bridge = \"v3\"", 1);
     std::fs::write(&file, bridged).unwrap();
+    let without = "without a pair with the present changes: POST /quotes/* 1 by 1 application.";
+    for arguments in [&["check"][..], &["check", "--diff"]] {
+        let (text, _) = compared.command(arguments);
+        assert!(text.contains(without), "{text}");
+    }
     let reloaded = compared.stack.reload(Program::Gateway);
     assert!(reloaded.status.success(), "{}", output_text(&reloaded));
     let requests = compared.v1.requests().len();
     compared.send(0, "/user", 1, old).await;
     compared.send(0, "/orders/1", 1, old).await;
     assert_eq!(compared.v1.requests().len(), requests);
+}
+
+#[tokio::test]
+async fn a_proof_that_begins_anew_needs_new_pairs() {
+    let changes =
+        "[[versions.v1.changes]]\nname = 'a'\npaths = ['/user']\nresponse = [{ remove = '$.a' }]\n";
+    let compared = Compared::start(1, changes).await;
+    compared.behave(V1, V3);
+    let check = async |expected: &str| {
+        until(expected, || async {
+            let (text, is_proof) = compared.command(&["bridge", "check", "v1"]);
+            text.contains(expected).then_some(is_proof)
+        })
+        .await
+    };
+    compared.send(0, "/user", 3, V1).await;
+    assert!(!check("3 pairs; 5 differ").await);
+    let (text, restarted) = compared.command(&["bridge", "check", "--restart", "v1"]);
+    assert!(restarted, "{text}");
+    assert!(!check("no pairs: nothing was compared").await);
+    compared.behave(V1, V1);
+    // Until the gateway has learnt it, pairs are of the proof before.
+    until("pairs of the new proof", || async {
+        compared.send(0, "/user", 1, V1).await;
+        compared.send(0, "/orders/1", 1, V1).await;
+        let (text, is_proof) = compared.command(&["bridge", "check", "v1"]);
+        (is_proof && text.contains("0 differ")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

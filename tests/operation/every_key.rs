@@ -55,6 +55,10 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.after_sunset", "'gone'"),
     ("versions.v1.link", "'https://acme.example/v3'"),
     ("versions.v1.brownouts", "['2026-12-02T10:00:00Z/PT2H']"),
+    (
+        "versions.v1.unproven",
+        "[{ request = 'GET /x', reason = 'tested' }]",
+    ),
     ("versions.v1.health.active", "false"),
     ("versions.v1.health.path", "'/up'"),
     ("versions.v1.health.interval_seconds", "3"),

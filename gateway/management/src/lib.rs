@@ -31,6 +31,7 @@ pub mod reports {
     pub mod inspect;
     pub mod paths;
     pub mod rejections;
+    pub mod retirement;
     pub mod shadows;
     pub mod traffic;
     pub mod usage;

@@ -5,6 +5,7 @@ pub(super) mod diff;
 mod drain;
 mod list;
 mod report;
+mod retire;
 mod shift;
 
 use std::{path::Path, process::ExitCode};
@@ -18,7 +19,10 @@ use signpost_management::operations::{
 use signpost_protocol::version::Version;
 use signpost_proxy::{Config, ServedVersion};
 
-use self::{diff::DiffArguments, drain::OfFile, list::ListArguments, shift::ShiftArguments};
+use self::{
+    diff::DiffArguments, drain::OfFile, list::ListArguments, retire::RetireArguments,
+    shift::ShiftArguments,
+};
 use super::operation::Told;
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +41,9 @@ pub(super) enum VersionsCommand {
     /// the old one, 1 if something does, 2 if a document cannot be read. With --changes, 3 if an operation that breaks has no
     /// change, otherwise 0.
     Diff(DiffArguments),
+    /// Check all stages of a version's retirement, and print what is open: who uses it, what is compared, proven and bridged, its
+    /// brown-outs, and what happens at the date (multi-application mode). Changes nothing. Exit code 0 if nothing is open, otherwise 1.
+    Retire(RetireArguments),
     /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
     /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.
     Shift(ShiftArguments),
@@ -52,6 +59,7 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
         VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(told) => report::run(told).await,
         VersionsCommand::Diff(arguments) => arguments.run().await,
+        VersionsCommand::Retire(arguments) => retire::run(&arguments).await,
         VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
         VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
         VersionsCommand::Undrain(arguments) => drain::undrain(arguments).await,

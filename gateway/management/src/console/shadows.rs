@@ -79,6 +79,12 @@ fn report(reader: &Reader, diff: &Diff, text: &str) -> Markup {
         @if !diff.unseen.is_empty() {
             p.quiet { (reader.text("console_unseen")) ": " code { (diff.unseen.join(", ")) } }
         }
+        @for uncovered in diff.coverage.iter().flat_map(|coverage| &coverage.uncovered).take(MAX_SHOWN) {
+            p.quiet { (reader.text("console_uncovered")) ": " code { (uncovered) } }
+        }
+        @for named in diff.coverage.iter().flat_map(|coverage| &coverage.unproven) {
+            p.quiet { (reader.text("console_unproven")) ": " code { (named.request) } " " (printable(&named.reason)) }
+        }
         @for route in diff.routes.iter().filter(|route| !route.differences.is_empty()) {
             (route_details(reader, route))
         }

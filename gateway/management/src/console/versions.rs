@@ -22,6 +22,7 @@ use crate::{
         versions::{self, ReportInput},
     },
     reports::{
+        paths::PathUsage,
         usage::{AppKind, AppUsage, VersionSummary},
         versions::{ListedBackend, ListedVersion},
     },
@@ -29,6 +30,10 @@ use crate::{
 
 /// Applications of a version that the page names.
 const MAX_SHOWN_APPS: usize = 20;
+/// Paths of a version that the page shows.
+const MAX_SHOWN_PATHS: usize = 100;
+/// Applications of a path that the page names.
+const MAX_CALLERS: usize = 5;
 
 /// Shows all versions.
 pub(super) async fn show(visitor: Visitor) -> Page {
@@ -38,7 +43,11 @@ pub(super) async fn show(visitor: Visitor) -> Page {
         visitor.run(&backends::LIST, (), NamedPage::ALL),
     )?;
     // A report that is too large for the API is no reason to show nothing.
-    let report = visitor.run(&versions::REPORT, (), ReportInput::default());
+    let asked = ReportInput {
+        paths: Some(true),
+        ..ReportInput::default()
+    };
+    let report = visitor.run(&versions::REPORT, (), asked);
     let (usages, problem) = match report.await {
         Ok(report) => (report.versions, None),
         Err(failure) => (Vec::new(), Some(failure.of_input()?)),
@@ -136,7 +145,28 @@ fn users(reader: &Reader, usage: Option<&VersionSummary>, all: u64) -> Markup {
                 }))
             }
         }
+        @if let Some(paths) = usage.and_then(|usage| usage.paths.as_ref()).filter(|paths| !paths.is_empty()) {
+            details {
+                summary { (reader.text("console_paths")) }
+                (table_of(reader, &["console_path", "console_requests", "console_last_used", "console_users"], &html! {
+                    @for path in paths.iter().take(MAX_SHOWN_PATHS) { tr {
+                        th scope="row" { code { (path.method) " " (path.path) } }
+                        td.number { (path.requests) }
+                        td { (time_of(Some(&rfc3339(path.last_seen)))) }
+                        td { (path.applications) ": " (callers(path)) }
+                    } }
+                }))
+            }
+        }
     }
+}
+
+/// Some of the applications that called a path.
+fn callers(path: &PathUsage) -> String {
+    let idents = path.users.iter().filter_map(|user| user.ident.as_deref());
+    let shown: Vec<_> = idents.take(MAX_CALLERS).map(printable).collect();
+    let more = path.applications > shown.len() as u64;
+    shown.join(", ") + if more { ", …" } else { "" }
 }
 
 /// An application of the report, with a link to its page while it exists.

@@ -4,20 +4,41 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
-use signpost_proxy::{MAX_PATTERNS, OTHER_PATHS, as_rfc3339};
+use signpost_proxy::{MAX_PATTERNS, NO_APPLICATION, OTHER_APPLICATIONS, OTHER_PATHS, as_rfc3339};
 use signpost_store::{
     Store, StoreError,
     tables::usage::{OfPaths, StoredPath, StoredUser, read_path_users, read_paths},
 };
 use utoipa::ToSchema;
 
-use super::usage::AppKind;
-
 /// Limit of the applications that a report has, of all paths together.
 const MAX_USERS: u32 = 20_000;
 
 /// Limit of the applications of a path that are named.
 const MAX_NAMED: usize = 50;
+
+/// What requests are counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AppKind {
+    /// An application.
+    Application,
+    /// Callbacks, which have none.
+    Callbacks,
+    /// Applications beyond the bound of a gateway's batch.
+    Others,
+}
+
+impl AppKind {
+    /// What an internal id is of.
+    pub(super) const fn of(id: i64) -> Self {
+        match id {
+            NO_APPLICATION => Self::Callbacks,
+            OTHER_APPLICATIONS => Self::Others,
+            _ => Self::Application,
+        }
+    }
+}
 
 /// The requests of a path.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -18,6 +18,7 @@ use signpost_store::{
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
+pub use super::paths::AppKind;
 use super::paths::PathUsage;
 
 /// State of an application that the store no longer has.
@@ -114,29 +115,6 @@ pub struct AppUsage {
     pub requests: Requests,
     /// The last client; of the signed requests, if there are any.
     pub client: Option<ClientUsage>,
-}
-
-/// What requests are counted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AppKind {
-    /// An application.
-    Application,
-    /// Callbacks, which have none.
-    Callbacks,
-    /// Applications beyond the bound of a gateway's batch.
-    Others,
-}
-
-impl AppKind {
-    /// What an internal id is of.
-    pub(super) const fn of(id: i64) -> Self {
-        match id {
-            NO_APPLICATION => Self::Callbacks,
-            OTHER_APPLICATIONS => Self::Others,
-            _ => Self::Application,
-        }
-    }
 }
 
 /// A client.

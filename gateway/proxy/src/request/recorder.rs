@@ -39,8 +39,10 @@ pub struct WholeResponse {
     pub has_body: bool,
     /// Whether it ended as its framing says.
     pub is_complete: bool,
-    /// Whether its body exceeds the limit.
+    /// Whether its body exceeds the limit, or was refused.
     pub is_too_large: bool,
+    /// Whether it was refused, since too many others are kept.
+    pub is_refused: bool,
 }
 
 // Prints no content, which may include credentials.
@@ -157,6 +159,7 @@ impl<C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep + Send> Client for Recor
                 has_body: head.body != BodyLength::None,
                 // A refused response counts as too large from its head on, so the first piece breaks it off.
                 is_too_large: self.keep == Keep::Refuse,
+                is_refused: self.keep == Keep::Refuse,
                 ..WholeResponse::default()
             };
         }

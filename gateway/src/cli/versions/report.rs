@@ -162,7 +162,7 @@ const PATH_HEADS: [&str; 8] = [
 ];
 
 /// The paths, and who called them; of a path with few applications, all.
-fn path_lines(paths: &[PathUsage]) -> Vec<String> {
+pub(super) fn path_lines(paths: &[PathUsage]) -> Vec<String> {
     let lines = table_lines(PATH_HEADS, paths.iter().map(path_row), 1..6);
     let mut lines: Vec<_> = lines.into_iter().map(|line| format!("  {line}")).collect();
     if paths.iter().any(|path| path.path == OTHER_PATHS) {

@@ -166,9 +166,12 @@ fn apply_change(
 ) -> Result<bool, String> {
     // Even if only the status would change: of such a body, the recorder has kept nothing.
     if response.is_too_large {
-        return Err(format!(
-            "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held, or a quarter of them for this network"
-        ));
+        return Err(match response.is_refused {
+            false => format!("the body is larger than {MAX_BODY} bytes"),
+            true => format!(
+                "{MAX_HELD} other responses wait to be changed, or a quarter of them for this network"
+            ),
+        });
     }
     let had_body = !response.body.is_empty();
     if let Some(status) = change.status {

@@ -143,9 +143,9 @@ fn the_text_says_what_retiring_a_version_breaks() {
     let text = text(&summary(&usage(), "reject"));
     for part in [
         "Requests from 2026-10-24 to 2026-11-22 (30 days, UTC)",
-        "v0, no longer configured: 1 requests, 100% of them signed",
+        "v0, no longer configured: 1 request of 1 application, 100% of them signed",
         "Named in the version header by 1 application (shop): they get 400 version_unknown now.",
-        "v1, the default version: 112 requests, 83% of them signed",
+        "v1, the default version: 112 requests of 3 applications, 83% of them signed",
         "shop         Name of shop  active         100     90%    10%      0%      90%       0%  2026-11-22T19:25:09Z  192.0.2.1, app/1.0 ?[2J?",
         "till         Name of till  disabled         7      0%     0%      0%       0%     100%  2026-11-22T19:25:09Z  192.0.2.2 (unsigned), app/1.0",
         "gone                       deleted",

@@ -8,9 +8,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
-use signpost_proxy::{
-    Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS, Stage, UnknownVersion, Versions, as_rfc3339,
-};
+use signpost_proxy::{Counts, Day, Stage, UnknownVersion, Versions, as_rfc3339};
 use signpost_store::{
     Store, StoreError,
     tables::usage::{Only, StoredApp, StoredClient, StoredCount, StoredUsage, read},

@@ -279,7 +279,7 @@ async fn posts_are_copied_only_where_the_file_says_so() {
     assert_eq!(compared.v1.requests().len(), 1);
     let (checked, _) = compared.command(&["check"]);
     assert!(
-        checked.contains("v3 executes a share of these POSTs a second time"),
+        checked.contains("v3 executes a share of these requests a second time"),
         "{checked}"
     );
 }

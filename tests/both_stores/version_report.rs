@@ -71,7 +71,7 @@ fn entry<'v>(version: &'v Value, member: &str, value: &str) -> &'v Value {
 }
 
 fn sources(header: u64, app: u64, default: u64, unknown: u64, state: u64) -> Value {
-    json!({"header": header, "app": app, "default": default, "unknown": unknown, "state": state})
+    json!({"header": header, "host": 0, "prefix": 0, "app": app, "default": default, "unknown": unknown, "state": state})
 }
 
 /// Sends requests of all kinds through two gateways. Returns their number.

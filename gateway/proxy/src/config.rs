@@ -26,9 +26,9 @@ pub use self::{
     response_headers::ResponseHeaders,
     sign::weaknesses,
     version::{
-        AfterSunset, Backend, BackendAddress, Brownout, Changes, HostPort, Part, Placed,
-        ServedVersion, Shadow, Stage, UnknownVersion, Upstream, Versions, as_rfc3339,
-        parse_short_duration, parse_since, rfc3339,
+        AfterSunset, Backend, BackendAddress, Changes, HostPort, Part, Placed, ServedVersion,
+        Shadow, Stage, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
+        parse_since, rfc3339,
     },
 };
 pub(crate) use self::{

@@ -16,6 +16,9 @@ use signpost_store::{
 };
 use utoipa::ToSchema;
 
+/// Limit of what a line names.
+const MAX_SHOWN: usize = 20;
+
 /// Pairs that are enough for a path with more requests.
 const ENOUGH_PAIRS: u64 = 10;
 
@@ -37,8 +40,6 @@ pub struct Coverage {
 pub struct Uncovered {
     /// Method and path.
     pub request: String,
-    /// Why they count as not proven.
-    pub because: Because,
     /// Requests of the days of the report.
     pub requests: u64,
     /// Applications that sent them.
@@ -55,20 +56,8 @@ pub struct Uncovered {
     pub refused: u64,
     /// Requests that could not be compared: a response is too large, broken off or encoded in an unknown way.
     pub uncompared: u64,
-}
-
-/// Why requests count as not proven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Because {
-    /// There is no pair.
-    Unpaired,
-    /// There are fewer pairs than requests, and than 10.
-    Few,
-    /// The other version refused copies.
-    Refused,
-    /// Some could not be compared.
-    Uncompared,
+    #[serde(skip)]
+    told: String,
 }
 
 /// Requests that the configuration names as unproven.
@@ -144,6 +133,28 @@ impl Coverage {
             .sort_by_key(|one| std::cmp::Reverse(one.requests));
         coverage
     }
+
+    /// For people: how much is proven, what is not, and what is named as unproven, in a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let used = number_of(self.used as u64, "path");
+        let mut lines = vec![format!("{} of {used} that clients used", self.proven)];
+        for (is_paired, what) in [
+            (false, "requests without a pair"),
+            (true, "requests without enough pairs"),
+        ] {
+            let uncovered = self.uncovered.iter();
+            let uncovered = uncovered.filter(|one| (one.pairs > 0) == is_paired);
+            let uncovered: Vec<_> = uncovered.map(ToString::to_string).collect();
+            if !uncovered.is_empty() {
+                lines.push(format!("{what}: {}", shown(&uncovered)));
+            }
+        }
+        lines.extend(self.unproven.iter().map(|named| {
+            let requests = number_of(named.requests, "request");
+            format!("unproven: {}, {requests}: {}", named.request, named.reason)
+        }));
+        lines
+    }
 }
 
 /// The paths that a version's own backends have served since a time; whole days count.
@@ -178,7 +189,6 @@ impl Uncovered {
         };
         let mut all = Self {
             request: format!("{} {}", path.method, path.path),
-            because: Because::Unpaired,
             requests: path.requests,
             applications: path.applications,
             last_seen: path.last_seen,
@@ -186,6 +196,7 @@ impl Uncovered {
             dropped: 0,
             refused: 0,
             uncompared: 0,
+            told: told(path),
         };
         let tallies = routes
             .iter()
@@ -196,30 +207,18 @@ impl Uncovered {
             all.refused += tally.refused;
             all.uncompared += tally.uncompared;
         }
-        all.because = match &all {
-            _ if all.pairs == 0 => Because::Unpaired,
-            _ if all.refused > 0 => Because::Refused,
-            _ if all.uncompared > 0 => Because::Uncompared,
-            _ if all.pairs < all.requests.min(ENOUGH_PAIRS) => Because::Few,
-            _ => return None,
-        };
-        Some(all)
+        let is_proven = all.pairs > 0
+            && all.pairs >= all.requests.min(ENOUGH_PAIRS)
+            && all.refused == 0
+            && all.uncompared == 0;
+        (!is_proven).then_some(all)
     }
 }
 
-/// In one line.
+/// In one line: `POST /orders 312 by 4 applications`.
 impl fmt::Display for Uncovered {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let applications = match self.applications {
-            0 => String::new(),
-            1 => " by 1 application".to_owned(),
-            number => format!(" by {number} applications"),
-        };
-        write!(
-            formatter,
-            "{} {}{applications}",
-            self.request, self.requests
-        )?;
+        formatter.write_str(&self.told)?;
         let counts = [
             (self.pairs, "pairs"),
             (self.dropped, "dropped"),
@@ -234,5 +233,32 @@ impl fmt::Display for Uncovered {
             true => Ok(()),
             false => write!(formatter, " ({})", counts.join(", ")),
         }
+    }
+}
+
+/// How often a path was used.
+pub(super) fn told(path: &StoredPath) -> String {
+    let applications = match path.applications {
+        0 => String::new(),
+        number => format!(" by {}", number_of(number, "application")),
+    };
+    format!(
+        "{} {} {}{applications}",
+        path.method, path.path, path.requests
+    )
+}
+
+/// A number of something that has a regular plural.
+pub(super) fn number_of(number: u64, what: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{end}")
+}
+
+/// The first ones, and how many there are more.
+pub(super) fn shown(texts: &[String]) -> String {
+    let (first, further) = texts.split_at(texts.len().min(MAX_SHOWN));
+    match further.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }

@@ -14,13 +14,10 @@ use signpost_store::{
     tables::{sealed_keys, usage::count_users},
 };
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, shown};
 
 /// Time in which requests count as recent use of a version.
 const LATELY: Duration = Duration::from_secs(7 * 86_400);
-
-/// Limit of the requests that a warning names.
-const MAX_SHOWN: usize = 10;
 
 /// Checks the configured store, and returns warnings about it, and about versions that end although they are used.
 /// `before` has the versions of the running gateway. A store that does not exist yet has no warnings: the first start
@@ -84,22 +81,13 @@ async fn uncovered(
     let kept = Duration::from_secs(u64::from(KEEP_SHADOW_DAYS) * 86_400);
     let since = (now.minus(LATELY), now.minus(kept));
     let coverage = Coverage::read(store, version, &bridge.to, since).await?;
-    let uncovered = &coverage.uncovered;
-    let shown: Vec<_> = uncovered
-        .iter()
-        .take(MAX_SHOWN)
-        .map(ToString::to_string)
-        .collect();
-    let more = match uncovered.len().saturating_sub(MAX_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Ok((!shown.is_empty()).then(|| {
+    let uncovered: Vec<_> = coverage.uncovered.iter().map(ToString::to_string).collect();
+    Ok((!uncovered.is_empty()).then(|| {
         format!(
-            "versions.{}.bridge: requests of the last 7 days without a pair with the present changes: {}{more}. Prove them by \
-             a shadow and signpost bridge check, or name them in unproven",
+            "versions.{}.bridge: requests of the last 7 days without a pair with the present changes: {}. Prove them by a \
+             shadow and signpost bridge check, or name them in unproven",
             version.name(),
-            shown.join(", ")
+            shown(&uncovered)
         )
     }))
 }

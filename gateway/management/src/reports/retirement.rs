@@ -9,55 +9,42 @@ use signpost_proxy::{
 };
 use signpost_store::{
     Store, StoreError,
-    tables::usage::{OfPaths, count_users},
+    tables::usage::{OfPaths, StoredPath, count_users, read_paths},
 };
 
 use super::{
-    coverage::Coverage,
-    paths::PathUsage,
+    coverage::{Coverage, number_of, shown, told},
     shadows::{Diff, Wanted},
     usage::{Summary, VersionSummary},
-    versions::{ListedBrownout, stage_name},
 };
 
-/// Days of the report.
+/// Days of the numbers.
 const DAYS: u16 = 30;
 /// Days in which requests count as present use.
 const LATELY: u16 = 7;
-/// Limit of the requests that a point names.
-const MAX_NAMED: usize = 10;
 
 /// Whether a version can be retired.
 #[derive(Debug, Serialize)]
 pub struct Retirement {
     /// Its name.
     pub version: String,
-    /// `current`, `deprecated`, `brownout`, `past_sunset` or `retired`.
-    pub stage: &'static str,
     /// When it shall be retired: as asked, or its sunset.
     #[serde(serialize_with = "as_rfc3339")]
     pub at: Option<Timestamp>,
-    /// Days of the numbers.
-    pub days: u16,
-    /// Who used it.
-    pub used: VersionSummary,
-    /// Applications with requests in the last 7 days.
-    pub users_lately: u64,
-    /// What they used.
-    pub paths: Vec<PathUsage>,
-    /// The comparison with its shadow, if it has one.
-    pub compared: Option<Diff>,
-    /// What is proven of it, if it has a shadow with changes, or a bridge.
-    pub coverage: Option<Coverage>,
-    /// The version whose backends serve its requests, if it has a bridge.
-    pub bridge: Option<String>,
-    /// Brown-outs that are over.
-    pub brownouts_passed: usize,
-    /// Those that are not.
-    pub brownouts_ahead: Vec<ListedBrownout>,
-    /// What happens to its requests then.
-    pub then: String,
-    /// What is to be done before.
+    /// Whether nothing is open.
+    pub is_ready: bool,
+    /// `used`, `paths`, `compared`, `proven`, `bridged`, `brownouts`, `then`.
+    pub stages: Vec<CheckedStage>,
+}
+
+/// A stage.
+#[derive(Debug, Serialize)]
+pub struct CheckedStage {
+    /// Its name.
+    pub stage: &'static str,
+    /// What is known of it.
+    pub says: String,
+    /// What is to be done.
     pub open: Vec<String>,
 }
 
@@ -74,169 +61,193 @@ impl Retirement {
         at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let name = version.name().as_str();
-        let mut summary = Summary::read(store, DAYS, now, versions, None).await?;
-        // A configured version is always in the report.
-        let place = summary.versions.iter().position(|one| one.version == name);
-        let used = summary.versions.swap_remove(place.unwrap_or_default());
-        let today = Day::at(now);
+        let (name, today) = (version.name().as_str(), Day::at(now));
+        let summary = Summary::read(store, DAYS, now, versions, None).await?;
+        let lately = count_users(store, name, today.minus(LATELY - 1).number()).await?;
         let of = OfPaths {
             day: today.minus(DAYS - 1).number(),
             version: Some(name),
             ..OfPaths::default()
         };
-        let paths = PathUsage::read(store, &of).await?.remove(name);
-        let lately = today.minus(LATELY - 1).number();
-        let (mut compared, coverage) = proof(store, version, now).await?;
-        let life_cycle = version.life_cycle();
-        let brownouts = life_cycle.map_or(&[][..], |life| &life.brownouts);
-        let passed = brownouts.iter().filter(|one| one.end <= now).count();
-        let ahead = brownouts.iter().filter(|one| one.end > now);
-        let coverage = coverage.or_else(|| compared.as_mut()?.coverage.take());
-        let mut retirement = Self {
+        let paths = read_paths(store, &of).await?;
+        let (diff, coverage) = proof(store, version, now).await?;
+        let used = summary.versions.iter().find(|one| one.version == name);
+        let sunset = version.life_cycle().and_then(|life| life.sunset);
+        let at = at.or(sunset);
+        let stages: Vec<_> = [
+            used.map(|used| of_users(used, lately, is_gone(version))),
+            Some(of_paths(&paths)),
+            diff.map(|diff| of_pairs(&diff)),
+            Some(of_proof(coverage, !paths.is_empty())),
+            Some(of_bridge(version, &paths)),
+            Some(of_brownouts(version, now)),
+            Some(of_end(version, at, now)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        Ok(Self {
             version: name.to_owned(),
-            stage: stage_name(version.stage(now)),
-            at: at.or(life_cycle.and_then(|life| life.sunset)),
-            days: DAYS,
-            used,
-            users_lately: count_users(store, name, lately).await?,
-            paths: paths.unwrap_or_default(),
-            compared,
-            coverage,
-            bridge: version.bridge().map(|bridge| bridge.to.to_string()),
-            brownouts_passed: passed,
-            brownouts_ahead: ahead.map(ListedBrownout::new).collect(),
-            then: String::new(),
-            open: Vec::new(),
-        };
-        retirement.then = retirement.what_happens(version);
-        retirement.open.extend(retirement.open_proof());
-        retirement.open.extend(retirement.open_dates(version, now));
-        retirement.open.extend(retirement.open_users(version));
-        Ok(retirement)
+            at,
+            is_ready: stages.iter().all(|stage| stage.open.is_empty()),
+            stages,
+        })
     }
+}
 
-    /// Whether nothing is to be done before.
-    #[must_use]
-    pub const fn is_ready(&self) -> bool {
-        self.open.is_empty()
+/// Whether its requests get 410 after its sunset.
+fn is_gone(version: &ServedVersion) -> bool {
+    let life = version.life_cycle();
+    life.is_some_and(|life| life.after_sunset == AfterSunset::Gone)
+}
+
+/// A stage with the points whose conditions hold.
+fn checked<const N: usize>(
+    stage: &'static str,
+    says: String,
+    open: [(bool, String); N],
+) -> CheckedStage {
+    let open = open.into_iter().filter(|(is_open, _)| *is_open);
+    CheckedStage {
+        stage,
+        says,
+        open: open.map(|(_, text)| text).collect(),
     }
+}
 
-    fn what_happens(&self, version: &ServedVersion) -> String {
-        let sunset = version
-            .life_cycle()
-            .and_then(|life| Some((life.sunset?, life.after_sunset)));
-        let served = match &self.bridge {
-            Some(to) => format!("{to}'s backend serves its requests by the bridge"),
-            None => "its own backend serves its requests".to_owned(),
-        };
-        match sunset {
-            Some((sunset, AfterSunset::Gone)) => format!(
-                "from {} on its requests get 410 version_retired; until then {served}",
-                rfc3339(sunset)
+fn of_users(used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
+    let idents = used.applications.iter().filter_map(|app| app.ident.clone());
+    let idents: Vec<_> = idents.collect();
+    let last = used
+        .requests
+        .last_seen
+        .map(|last| format!(", the last at {}", rfc3339(last)));
+    let says = format!(
+        "{} in {DAYS} days{}; by {}",
+        number_of(used.requests.requests, "request"),
+        last.unwrap_or_default(),
+        match &idents[..] {
+            [] => "no application".to_owned(),
+            idents => format!(
+                "{}: {}",
+                number_of(idents.len() as u64, "application"),
+                shown(idents)
             ),
-            Some((_, AfterSunset::Serve)) => format!("{served}, also after the sunset"),
-            None => format!("{served}: it has no sunset"),
         }
-    }
+    );
+    let lately_used = format!(
+        "{} sent requests in the last {LATELY} days, and would get 410",
+        number_of(lately, "application")
+    );
+    let pinned = number_of(used.retiring.pinned.len() as u64, "application");
+    let open = [
+        (is_gone && lately > 0, lately_used),
+        (
+            is_gone && used.is_default,
+            "it is the default version".to_owned(),
+        ),
+        (
+            is_gone && !used.retiring.pinned.is_empty(),
+            format!("it is the default version of {pinned}"),
+        ),
+    ];
+    checked("used", says, open)
+}
 
-    /// Comparison and bridge.
-    fn open_proof(&self) -> Vec<String> {
-        let (name, mut open) = (&self.version, Vec::new());
-        let is_used = self.used.requests.requests > 0;
-        match (&self.compared, &self.coverage) {
-            (Some(diff), _) if !diff.is_proof() => {
-                let command = match diff.is_bridged {
-                    true => format!("bridge check {name}"),
-                    false => format!("versions diff {name} {}", diff.to),
-                };
-                let what = match (diff.pairs, diff.differing_paths) {
-                    (0, _) => "nothing was compared".to_owned(),
-                    (_, 0) => "the comparison is no proof".to_owned(),
-                    (_, paths) => format!("{paths} paths differ"),
-                };
-                open.push(format!("{what}: signpost {command}"));
-            }
-            (None, None) if is_used => {
-                open.push("it is used, and has neither a shadow nor a bridge".to_owned());
-            }
-            _ => {}
-        }
-        let uncovered = self
-            .coverage
-            .iter()
-            .flat_map(|coverage| &coverage.uncovered);
-        let mut uncovered: Vec<_> = uncovered.map(ToString::to_string).collect();
-        if !uncovered.is_empty() {
-            let more = uncovered.len().saturating_sub(MAX_NAMED);
-            uncovered.truncate(MAX_NAMED);
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
-            };
-            open.push(format!(
-                "requests without a proof: {}{more}",
-                uncovered.join(", ")
-            ));
-        }
-        if is_used
-            && self.bridge.is_none()
-            && self.compared.as_ref().is_some_and(|diff| diff.is_bridged)
-        {
-            open.push("it has still its own backend: bridge replaces it".to_owned());
-        }
-        open
-    }
+fn of_paths(paths: &[StoredPath]) -> CheckedStage {
+    let mut paths: Vec<_> = paths.iter().collect();
+    paths.sort_by_key(|path| std::cmp::Reverse(path.requests));
+    let texts: Vec<_> = paths.into_iter().map(told).collect();
+    checked("paths", format!("{}: {}", texts.len(), shown(&texts)), [])
+}
 
-    /// The life cycle.
-    fn open_dates(&self, version: &ServedVersion, now: Timestamp) -> Vec<String> {
-        let Some(life) = version.life_cycle() else {
-            return vec![
-                "its clients were told no dates: deprecated and sunset are not set".to_owned(),
-            ];
-        };
-        let mut open = Vec::new();
-        if life.deprecated.is_none_or(|deprecated| deprecated > now) {
-            open.push("it is not deprecated yet".to_owned());
-        }
-        match (life.sunset, self.at) {
-            (None, _) => open.push("it has no sunset".to_owned()),
-            (Some(sunset), Some(at)) if sunset != at => open.push(format!(
-                "its sunset is {}, not {}",
-                rfc3339(sunset),
-                rfc3339(at)
-            )),
-            _ => {}
-        }
-        if life.after_sunset == AfterSunset::Gone && self.brownouts_passed == 0 {
-            open.push("no brown-out has passed".to_owned());
-        }
-        open
-    }
+fn of_pairs(diff: &Diff) -> CheckedStage {
+    let (pairs, differing, to) = (diff.pairs, diff.differing_paths, &diff.to);
+    let says = format!(
+        "{} with {to}; {differing} of {} paths differ",
+        number_of(pairs, "pair"),
+        diff.paths
+    );
+    let command = match diff.is_bridged {
+        true => format!("bridge check {}", diff.version),
+        false => format!("versions diff {} {to}", diff.version),
+    };
+    let open = format!("that is no proof: signpost {command}");
+    checked("compared", says, [(!diff.is_proof(), open)])
+}
 
-    /// Who would notice.
-    fn open_users(&self, version: &ServedVersion) -> Vec<String> {
-        let mut open = Vec::new();
-        let life = version.life_cycle();
-        let is_gone = life.is_some_and(|life| life.after_sunset == AfterSunset::Gone);
-        if is_gone && self.users_lately > 0 {
-            open.push(format!(
-                "{} applications sent requests in the last {LATELY} days: they would get 410",
-                self.users_lately
-            ));
-        }
-        if is_gone && self.used.is_default {
-            open.push("it is the default version".to_owned());
-        }
-        let pinned = self.used.retiring.pinned.len();
-        if is_gone && pinned > 0 {
-            open.push(format!(
-                "it is the default version of {pinned} applications"
-            ));
-        }
-        open
+fn of_proof(coverage: Option<Coverage>, is_used: bool) -> CheckedStage {
+    let Some(coverage) = coverage else {
+        let open = "it is used, and has neither a bridge nor a shadow with changes".to_owned();
+        return checked("proven", "nothing".to_owned(), [(is_used, open)]);
+    };
+    let mut lines = coverage.lines();
+    let says = lines.remove(0);
+    let named = lines.split_off(lines.len() - coverage.unproven.len());
+    let says = [says]
+        .into_iter()
+        .chain(named)
+        .collect::<Vec<_>>()
+        .join("; ");
+    CheckedStage {
+        open: lines,
+        ..checked("proven", says, [])
     }
+}
+
+fn of_bridge(version: &ServedVersion, paths: &[StoredPath]) -> CheckedStage {
+    let bridged = number_of(paths.iter().map(|path| path.bridged).sum(), "request");
+    let says = version
+        .bridge()
+        .map(|bridge| format!("to {}, {bridged}", bridge.to));
+    let open = "its own backend still serves it: bridge replaces that".to_owned();
+    let is_open = says.is_none() && version.changes().is_some();
+    checked(
+        "bridged",
+        says.unwrap_or_else(|| "no".to_owned()),
+        [(is_open, open)],
+    )
+}
+
+fn of_brownouts(version: &ServedVersion, now: Timestamp) -> CheckedStage {
+    let all = version.life_cycle().map_or(&[][..], |life| &life.brownouts);
+    let ahead = all.iter().filter(|one| one.end > now);
+    let ahead: Vec<_> = ahead.map(|one| rfc3339(one.start)).collect();
+    let passed = all.len() - ahead.len();
+    let says = format!("{passed} passed, {} ahead: {}", ahead.len(), shown(&ahead));
+    let open = "no brown-out has passed".to_owned();
+    checked("brownouts", says, [(is_gone(version) && passed == 0, open)])
+}
+
+/// What happens at its end, and what its clients were told.
+fn of_end(version: &ServedVersion, at: Option<Timestamp>, now: Timestamp) -> CheckedStage {
+    let life = version.life_cycle();
+    let sunset = life.and_then(|life| life.sunset);
+    let deprecated = life.and_then(|life| life.deprecated);
+    let served = match version.bridge() {
+        Some(bridge) => format!("{}'s backend serves its requests by the bridge", bridge.to),
+        None => "its own backend serves its requests".to_owned(),
+    };
+    let says = match sunset.filter(|_| is_gone(version)) {
+        Some(sunset) => format!(
+            "until {} {served}, then they get 410 version_retired",
+            rfc3339(sunset)
+        ),
+        None => format!("{served}, without an end"),
+    };
+    let told = sunset.map(rfc3339).unwrap_or_default();
+    let open = [
+        (sunset.is_none(), "it has no sunset".to_owned()),
+        (
+            sunset.is_some() && sunset != at,
+            format!("its sunset is {told}: clients know no other date"),
+        ),
+        (
+            deprecated.is_none_or(|since| since > now),
+            "it is not deprecated yet".to_owned(),
+        ),
+    ];
+    checked("then", says, open)
 }
 
 /// What is proven: by the shadow while the version has its backend, or by what was compared before the bridge.
@@ -259,5 +270,8 @@ async fn proof(
         changes: version.changes().map(|changes| &**changes),
         since,
     };
-    Ok((Some(Diff::read(store, &wanted).await?), None))
+    let mut diff = Diff::read(store, &wanted).await?;
+    let coverage = diff.coverage.take();
+    // The coverage is a stage of its own.
+    Ok((Some(diff), coverage))
 }

@@ -8,8 +8,8 @@ use signpost_kit::clock::Timestamp;
 use utoipa::ToSchema;
 
 use signpost_proxy::{
-    AddressHealth, AddressStatus, AfterSunset, Backend, BackendStatus, Brownout, Part,
-    ServedVersion, Stage, Upstream, Versions, rfc3339,
+    AddressHealth, AddressStatus, AfterSunset, Backend, BackendStatus, Part, ServedVersion, Stage,
+    Upstream, Versions, rfc3339,
 };
 
 /// A version.
@@ -69,15 +69,6 @@ pub struct ListedBackend {
     pub responses: BTreeMap<String, u64>,
 }
 
-impl ListedBrownout {
-    pub(super) fn new(brownout: &Brownout) -> Self {
-        Self {
-            start: rfc3339(brownout.start),
-            end: rfc3339(brownout.end),
-        }
-    }
-}
-
 impl ListedVersion {
     /// All versions, with what is known of their backends.
     pub fn all(versions: &Versions, known: &[BackendStatus], now: Timestamp) -> Vec<Self> {
@@ -104,7 +95,10 @@ impl ListedVersion {
         let brownouts = life_cycle.into_iter().flat_map(|dates| &dates.brownouts);
         let brownouts = brownouts
             .filter(|brownout| now < brownout.end)
-            .map(ListedBrownout::new);
+            .map(|brownout| ListedBrownout {
+                start: rfc3339(brownout.start),
+                end: rfc3339(brownout.end),
+            });
         Self {
             version: version.name().to_string(),
             is_default,
@@ -166,7 +160,7 @@ fn path_of(part: &Part) -> Option<String> {
     }
 }
 
-pub(super) const fn stage_name(stage: Stage) -> &'static str {
+const fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Current => "current",
         Stage::Deprecated => "deprecated",

@@ -36,9 +36,7 @@ pub(crate) use self::{
 pub use self::{
     backend::{Backend, BackendAddress, HostPort, Part, Upstream},
     changes::Changes,
-    life_cycle::{
-        AfterSunset, Brownout, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339,
-    },
+    life_cycle::{AfterSunset, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339},
     placed::Placed,
     served::ServedVersion,
     shadow::Shadow,

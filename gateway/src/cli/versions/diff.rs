@@ -8,10 +8,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::Timestamp;
-use signpost_management::reports::{
-    coverage::{Because, Coverage},
-    shadows::{Diff, PathDiff, RouteDiff, Wanted},
-};
+use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff, Wanted};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Config, rfc3339};
 use signpost_store::Store;
@@ -137,7 +134,8 @@ fn lines(diff: &Diff) -> Vec<String> {
         lines.extend(route_lines(route));
     }
     lines.push(String::new());
-    lines.extend(diff.coverage.iter().flat_map(coverage_lines));
+    let coverage = diff.coverage.iter();
+    lines.extend(coverage.flat_map(|coverage| coverage.lines()));
     lines.push(summary(diff));
     if !diff.unseen.is_empty() {
         let unseen = diff.unseen.join(", ");
@@ -164,41 +162,6 @@ fn lines(diff: &Diff) -> Vec<String> {
     lines
 }
 
-/// Which of the requests that clients used have a proof.
-pub(super) fn coverage_lines(coverage: &Coverage) -> Vec<String> {
-    let (used, proven) = (coverage.used, coverage.proven);
-    let mut lines = vec![format!(
-        "{} used by clients, {proven} of them proven",
-        count(used as u64, "path was", "paths were")
-    )];
-    for (because, what) in [
-        (Because::Unpaired, "requests without a pair"),
-        (Because::Few, "requests with too few pairs"),
-        (Because::Refused, "requests whose copies were refused"),
-        (Because::Uncompared, "requests that could not be compared"),
-    ] {
-        let uncovered = coverage.uncovered.iter();
-        let uncovered = uncovered.filter(|one| one.because == because);
-        let mut all: Vec<_> = uncovered.map(ToString::to_string).collect();
-        let more = all.len().saturating_sub(MAX_NAMED);
-        all.truncate(MAX_NAMED);
-        if more > 0 {
-            all.push(format!("and {more} more: --json has all"));
-        }
-        if !all.is_empty() {
-            lines.push(format!("{what}: {}", all.join(", ")));
-        }
-    }
-    for named in &coverage.unproven {
-        let requests = count(named.requests, "request", "requests");
-        lines.push(format!(
-            "unproven: {}, {requests}: {}",
-            named.request, named.reason
-        ));
-    }
-    lines
-}
-
 /// One line, which says it all.
 fn summary(diff: &Diff) -> String {
     let apps = &diff.applications;
@@ -221,7 +184,7 @@ fn summary(diff: &Diff) -> String {
     )
 }
 
-pub(in crate::cli) fn count(number: u64, one: &str, many: &str) -> String {
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 

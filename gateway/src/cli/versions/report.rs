@@ -95,7 +95,7 @@ fn heading(version: &VersionSummary) -> String {
 }
 
 /// The number of applications with requests.
-pub(super) fn applications(version: &VersionSummary) -> u64 {
+fn applications(version: &VersionSummary) -> u64 {
     let applications = version.applications.iter();
     let applications = applications.filter(|app| app.kind == AppKind::Application);
     applications.count() as u64
@@ -162,7 +162,7 @@ const PATH_HEADS: [&str; 8] = [
 ];
 
 /// The paths, and who called them; of a path with few applications, all.
-pub(super) fn path_lines(paths: &[PathUsage]) -> Vec<String> {
+fn path_lines(paths: &[PathUsage]) -> Vec<String> {
     let lines = table_lines(PATH_HEADS, paths.iter().map(path_row), 1..6);
     let mut lines: Vec<_> = lines.into_iter().map(|line| format!("  {line}")).collect();
     if paths.iter().any(|path| path.path == OTHER_PATHS) {

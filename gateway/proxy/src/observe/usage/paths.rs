@@ -24,11 +24,33 @@ pub const MAX_PATTERNS: usize = 500;
 /// Segments of a pattern; those beyond them are not told apart.
 const MAX_SEGMENTS: usize = 12;
 
-/// Letters of a segment that is a word.
+/// Bytes of a segment that is a word.
 const MAX_WORD: usize = 32;
 
-/// Changes from small to large letters within a word: `listOpenOrders` has two.
-const MAX_HUMPS: usize = 3;
+/// Large letters of a word that has small ones, too: `listOpenOrders` has two.
+const MAX_LARGE: u64 = 4;
+
+const DIGIT: u64 = 1;
+const LARGE: u64 = 1 << 16;
+const SMALL: u64 = 1 << 32;
+const NO_WORD: u64 = 1 << 48;
+
+/// The class of each byte. Their sum counts the bytes of each class: a segment is shorter than 65,536 bytes.
+static CLASSES: [u64; 256] = {
+    let mut classes = [NO_WORD; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' => DIGIT,
+            b'A'..=b'Z' => LARGE,
+            b'a'..=b'z' => SMALL,
+            b'-' | b'_' | b'.' => 0,
+            _ => NO_WORD,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 /// Whether a request is counted by its path: with a route, and signed; or else accepted, with a response that is no error.
 pub(super) fn is_counted(outcome: &Outcome<'_>) -> bool {
@@ -47,30 +69,37 @@ pub(super) fn write_pattern(text: &mut String, route: &Route, method: Method, pa
 
 /// Writes a path, with `*` for each segment that looks like data.
 fn write_words(text: &mut String, path: &str) {
-    let path = path.strip_prefix('/').unwrap_or(path);
-    for (number, segment) in path.split('/').enumerate() {
-        text.push('/');
-        if number == MAX_SEGMENTS {
-            return text.push_str("**");
+    let path = if path.is_empty() { "/" } else { path };
+    let (mut written, mut begin) = (0, 0);
+    let segments = path.as_bytes().split(|byte| *byte == b'/');
+    // A path begins with "/": its first segment is empty.
+    for (number, segment) in segments.enumerate() {
+        if number > MAX_SEGMENTS {
+            return text.extend([&path[written..begin], "**"]);
         }
-        text.push_str(if is_word(segment) { segment } else { "*" });
+        let end = begin + segment.len();
+        if !is_word(segment) {
+            text.extend([&path[written..begin], "*"]);
+            written = end;
+        }
+        begin = end + 1;
     }
+    text.push_str(&path[written..]);
 }
 
 /// Whether a segment is a word of an API: letters, hyphens, underscores and dots; one digit may end it, as in `v2`.
-fn is_word(segment: &str) -> bool {
-    let (mut digits, mut humps, mut before) = (0, 0, b'-');
-    for byte in segment.bytes() {
-        match byte {
-            b'0'..=b'9' => digits += 1,
-            b'A'..=b'Z' => humps += usize::from(before.is_ascii_lowercase()),
-            b'a'..=b'z' | b'-' | b'_' | b'.' => {}
-            _ => return false,
-        }
-        before = byte;
+fn is_word(segment: &[u8]) -> bool {
+    if segment.len() > MAX_WORD {
+        return false;
     }
-    let is_numbered = digits == 1 && segment.len() > 1 && before.is_ascii_digit();
-    segment.len() <= MAX_WORD && humps <= MAX_HUMPS && (digits == 0 || is_numbered)
+    let classes = segment.iter().map(|byte| CLASSES[usize::from(*byte)]);
+    let counts: u64 = classes.sum();
+    let of = |class: u64| counts / class % LARGE;
+    let is_numbered = of(DIGIT) == 1 && segment.len() > 1;
+    let is_numbered = is_numbered && segment.last().is_some_and(u8::is_ascii_digit);
+    counts < NO_WORD
+        && (of(DIGIT) == 0 || is_numbered)
+        && (of(LARGE) <= MAX_LARGE || of(SMALL) == 0)
 }
 
 /// The patterns that a gateway tells apart today.
@@ -128,6 +157,7 @@ mod tests {
             ("/listOpenOrders", "/listOpenOrders"),
             ("/files/report.pdf", "/files/report.pdf"),
             ("/t/aBcDeFgHiJ", "/t/*"),
+            ("/AVAILABLE", "/AVAILABLE"),
             ("/t/ab12", "/t/*"),
             ("/t/7", "/t/*"),
             ("/t/a%20b", "/t/*"),

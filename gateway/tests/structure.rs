@@ -11,7 +11,7 @@ use std::{
 };
 
 /// The folders of the proxy, from the wire to the listeners.
-const PROXY: [&str; 13] = [
+const PROXY: [&str; 14] = [
     "wire",
     "tls",
     "request",
@@ -20,6 +20,7 @@ const PROXY: [&str; 13] = [
     "limits",
     "phases",
     "upstream",
+    "convert",
     "observe",
     "shadow",
     "serve",

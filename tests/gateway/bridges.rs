@@ -1,5 +1,6 @@
 //! A version that another one's backend serves: what that gets, and what the client gets. CONTRACT 5.
 
+mod converters;
 mod responses;
 
 use end_to_end::{

@@ -53,5 +53,7 @@ mod mistakes;
 mod backup;
 // The example of a bridge between versions 1 and 2.
 mod bridges;
+// A bridge with a converter, in each language of the examples.
+mod converters;
 // Moving from SQLite to Postgres.
 mod store_copy;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::{
     document::{MemberPlace, Members, Node},
     not_applied::NotApplied,
-    operation::{Container, Effect, Operation},
+    operation::{Container, Effect, Operation, Otherwise},
     path::Step,
     raw::{self, JsonType},
     walk,
@@ -47,6 +47,12 @@ fn change<'d>(operation: &'d Operation, document: &mut Node<'d>) -> Result<(), N
         Effect::Copy { to } => walk::transfer(document, path, to.steps(), Members::copy),
         Effect::Remove => walk::each_object(document, path, &mut |members, place| {
             if let Some(at) = place {
+                members.remove(at);
+            }
+            Ok(())
+        }),
+        Effect::RemoveNull => walk::each_object(document, path, &mut |members, place| {
+            if let Some(at) = place.filter(|at| members.value(*at).is_null()) {
                 members.remove(at);
             }
             Ok(())
@@ -93,7 +99,10 @@ fn replace<'d>(effect: &'d Effect, node: &mut Node<'d>) -> Result<(), &'static s
         Effect::Unwrap { within } => unwrapped(node, within)?,
         // Null can be wrapped, and is no container to unwrap. Everything below leaves it.
         _ if node.is_null() => return Ok(()),
-        Effect::Map { values } => mapped(node, values)?,
+        Effect::Map { values, otherwise } => match mapped(node, values, otherwise)? {
+            Some(value) => value,
+            None => return Ok(()),
+        },
         Effect::ToText => {
             let digits = node
                 .text()
@@ -110,7 +119,8 @@ fn replace<'d>(effect: &'d Effect, node: &mut Node<'d>) -> Result<(), &'static s
 
 fn wrapped<'d>(value: Node<'d>, within: &Container) -> Node<'d> {
     match within {
-        Container::Array => Node::Array(vec![value]),
+        Container::First if value.is_null() => Node::Array(Vec::new()),
+        Container::Array | Container::First => Node::Array(vec![value]),
         Container::Object(name) => {
             let mut members = Members::default();
             members.add(name, value);
@@ -126,6 +136,11 @@ fn unwrapped<'d>(node: &mut Node<'d>, within: &Container) -> Result<Node<'d>, &'
             let item = items.pop().filter(|_| items.is_empty());
             item.ok_or(NotApplied::NOT_ONE_ITEM)
         }
+        Container::First => {
+            let items = node.items().ok_or(NotApplied::NOT_AN_ARRAY)?;
+            let first = items.first_mut().map(Node::take);
+            Ok(first.unwrap_or_else(|| Node::owned("null")))
+        }
         Container::Object(name) => {
             let members = node.members().ok_or(NotApplied::NOT_AN_OBJECT)?;
             match members.find(name) {
@@ -137,11 +152,21 @@ fn unwrapped<'d>(node: &mut Node<'d>, within: &Container) -> Result<Node<'d>, &'
     }
 }
 
-fn mapped<'d>(node: &Node<'_>, values: &'d [(String, String)]) -> Result<Node<'d>, &'static str> {
-    let text = string(node)?.ok_or(NotApplied::NOT_IN_MAP)?;
-    let entry = values.iter().find(|(of, _)| *of == text);
-    let (_, value) = entry.ok_or(NotApplied::NOT_IN_MAP)?;
-    Node::read(value.as_bytes()).ok_or(NotApplied::NO_VALUE)
+/// The value that belongs to a string; `None` if the string stays.
+fn mapped<'d>(
+    node: &Node<'_>,
+    values: &'d [(String, String)],
+    otherwise: &'d Otherwise,
+) -> Result<Option<Node<'d>>, &'static str> {
+    let text = string(node)?;
+    let entry = text.and_then(|text| values.iter().find(|(of, _)| *of == text));
+    let value = match (entry, otherwise) {
+        (Some((_, value)), _) | (None, Otherwise::Value(value)) => value,
+        (None, Otherwise::Keep) => return Ok(None),
+        (None, Otherwise::Fail) => return Err(NotApplied::NOT_IN_MAP),
+    };
+    let value = Node::read(value.as_bytes());
+    value.map(Some).ok_or(NotApplied::NO_VALUE)
 }
 
 /// What a string stands for. `None` if that is no Unicode text.

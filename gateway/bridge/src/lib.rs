@@ -28,7 +28,7 @@ pub use self::{
     compare::compare,
     comparison::{Comparison, Finding, Kind, Kinds},
     not_applied::NotApplied,
-    operation::{Container, Effect, Operation},
+    operation::{Container, Effect, Operation, Otherwise},
     path::{JsonPath, ParsePathError},
     tally::{AppTally, PathTally, Rename, Tally},
 };

@@ -41,6 +41,8 @@ pub enum Effect {
     },
     /// Removes a member.
     Remove,
+    /// Removes a member that is null.
+    RemoveNull,
     /// Adds a member if it is absent and its object exists. Null is a value.
     Default {
         /// JSON text.
@@ -51,10 +53,12 @@ pub enum Effect {
         /// JSON text.
         value: String,
     },
-    /// Replaces a string by the value that belongs to it. Null stays. Not applied if no value belongs to it.
+    /// Replaces a string by the value that belongs to it. Null stays.
     Map {
         /// Pairs of what the string stands for and the JSON text of its replacement. The first pair counts.
         values: Vec<(String, String)>,
+        /// What happens to a string without one: a replacement is JSON text.
+        otherwise: Otherwise,
     },
     /// Changes a number into the string with the same digits. Null stays.
     ToText,
@@ -73,11 +77,25 @@ pub enum Effect {
     },
 }
 
+/// What happens to a value that a map does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Otherwise {
+    /// The change is not applied.
+    #[default]
+    Fail,
+    /// It stays.
+    Keep,
+    /// It is replaced by this one.
+    Value(String),
+}
+
 /// What [`Effect::Wrap`] puts a value into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Container {
     /// An array with the value as its one item.
     Array,
+    /// An array whose first item is the value: without one, null is put in its place, and no array has it as its one item.
+    First,
     /// An object with the value as the member of this name.
     Object(String),
 }
@@ -92,7 +110,7 @@ impl Operation {
         self.check_paths()?;
         match &self.effect {
             Effect::Default { value } | Effect::Constant { value } => check_json(value),
-            Effect::Map { values } => check_map(values),
+            Effect::Map { values, otherwise } => check_map(values, otherwise),
             _ => Ok(()),
         }
     }
@@ -109,11 +127,12 @@ impl Operation {
                     .ok_or("the new name must differ from the old one")
             }
             Effect::Move { to } | Effect::Copy { to } => check_target(path, to),
-            Effect::Remove | Effect::Default { .. } | Effect::Constant { .. } => {
-                check_member(path).map(|_| ())
-            }
+            Effect::Remove
+            | Effect::RemoveNull
+            | Effect::Default { .. }
+            | Effect::Constant { .. } => check_member(path).map(|_| ()),
             Effect::Wrap { within } | Effect::Unwrap { within } => match within {
-                Container::Array => Ok(()),
+                Container::Array | Container::First => Ok(()),
                 Container::Object(name) => check_name(name),
             },
             Effect::Map { .. } | Effect::ToText | Effect::ToNumber => Ok(()),
@@ -136,9 +155,13 @@ impl Operation {
             // Otherwise the way back would leave the objects that were created.
             Effect::Move { to } if target_exists(&path, &to) => (to, Effect::Move { to: path }),
             Effect::Copy { to } if target_exists(&path, &to) => (to, Effect::Remove),
-            Effect::Map { values } => {
-                let values = inverse_map(&values)?;
-                (path, Effect::Map { values })
+            // A value that was kept or replaced could be one that another was replaced by.
+            Effect::Map {
+                values,
+                otherwise: Otherwise::Fail,
+            } => {
+                let (values, otherwise) = (inverse_map(&values)?, Otherwise::Fail);
+                (path, Effect::Map { values, otherwise })
             }
             Effect::ToText => (path, Effect::ToNumber),
             Effect::ToNumber => (path, Effect::ToText),
@@ -184,7 +207,10 @@ fn check_json(value: &str) -> Result<(), &'static str> {
         .ok_or("the value must be JSON")
 }
 
-fn check_map(values: &[(String, String)]) -> Result<(), &'static str> {
+fn check_map(values: &[(String, String)], otherwise: &Otherwise) -> Result<(), &'static str> {
+    if let Otherwise::Value(value) = otherwise {
+        check_json(value)?;
+    }
     let mut texts = BTreeSet::new();
     for (text, value) in values {
         check_json(value)?;

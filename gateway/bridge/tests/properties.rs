@@ -15,7 +15,7 @@ use proptest::{
     sample::{select, subsequence},
     test_runner::{Config, RngSeed, TestRunner},
 };
-use signpost_bridge::{Container, Effect, JsonPath, Kind, Operation, apply, compare};
+use signpost_bridge::{Container, Effect, JsonPath, Kind, Operation, Otherwise, apply, compare};
 
 /// Names of members: few, so that operations and documents share them.
 const NAMES: [&str; 4] = ["a", "b", "c", "é"];
@@ -97,7 +97,11 @@ fn paths() -> impl Strategy<Value = (JsonPath, JsonPath)> {
 
 fn operation() -> impl Strategy<Value = Operation> {
     let name = || select(NAMES.to_vec()).prop_map(str::to_owned);
-    let container = prop_oneof![Just(Container::Array), name().prop_map(Container::Object)];
+    let container = prop_oneof![
+        Just(Container::Array),
+        Just(Container::First),
+        name().prop_map(Container::Object)
+    ];
     let texts = subsequence(NAMES.to_vec(), 3);
     let values = [(); 3].map(|()| select(NAMES.to_vec()));
     let values = (texts, values).prop_map(|(texts, values)| {
@@ -109,9 +113,10 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => paths().prop_map(|(path, to)| Operation { path, effect: Effect::Move { to } }),
         3 => paths().prop_map(|(path, to)| Operation { path, effect: Effect::Copy { to } }),
         1 => path().prop_map(|path| Operation { path, effect: Effect::Remove }),
+        1 => path().prop_map(|path| Operation { path, effect: Effect::RemoveNull }),
         1 => (path(), json()).prop_map(|(path, value)| Operation { path, effect: Effect::Default { value } }),
         1 => (path(), ".{0,3}").prop_map(|(path, value)| Operation { path, effect: Effect::Constant { value } }),
-        8 => (path(), values).prop_map(|(path, values)| Operation { path, effect: Effect::Map { values } }),
+        8 => (path(), values).prop_map(|(path, values)| Operation { path, effect: Effect::Map { values, otherwise: Otherwise::Fail } }),
         2 => path().prop_map(|path| Operation { path, effect: Effect::ToText }),
         2 => path().prop_map(|path| Operation { path, effect: Effect::ToNumber }),
         1 => (path(), container.clone()).prop_map(|(path, within)| Operation { path, effect: Effect::Wrap { within } }),

@@ -41,7 +41,8 @@ pub(crate) use self::{
     sign::{SignConfig, Unsigned},
     version::{
         AccountCheck, AccountRules, BackendIndex, BackendName, Balance, Bodies, Change,
-        HealthChecks, LifeCycle, ParamEffect, Paths, RequestChange, RequestRules, StickyBy,
+        ChangedPath, HeaderChange, HealthChecks, LifeCycle, ParamEffect, Paths, RequestChange,
+        RequestRules, StickyBy, may_change,
     },
 };
 

@@ -13,6 +13,7 @@
 //! | [`limits`] | rates, the replay memory, connections |
 //! | [`phases`] | one file for each phase, in the contract's order |
 //! | [`upstream`] | chooses an address, sends, retries, relays |
+//! | [`convert`] | converters, which change requests and responses of bridges |
 //! | [`observe`] | outcome, access log, spans, metrics of requests, usage |
 //! | [`shadow`] | copies of requests to another version |
 //! | [`serve`] | a request from its head to its end: receive, forward, relay, respond, record |
@@ -28,6 +29,7 @@
 )]
 
 mod config;
+mod convert;
 mod directory {
     //! Who may call: applications, and the users whose credentials the login service stored.
 

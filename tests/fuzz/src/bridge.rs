@@ -1,7 +1,7 @@
 //! Changes of JSON bodies, what undoes them, and what differs between two bodies.
 
 use serde_json::value::RawValue;
-use signpost_bridge::{Comparison, Container, Effect, Kind, Operation, apply, compare};
+use signpost_bridge::{Comparison, Container, Effect, Kind, Operation, Otherwise, apply, compare};
 
 use crate::{naive::json as naive, query_and_body};
 
@@ -125,6 +125,7 @@ fn read(text: &str) -> Option<Operation> {
             path,
             effect: Effect::Map {
                 values: pairs(&word()?)?,
+                otherwise: Otherwise::Fail,
             },
         },
         "to_text" => Operation {

@@ -58,7 +58,10 @@ fn map(of: &str, values: &[(&str, &str)]) -> Operation {
     let path = path(of);
     Operation {
         path,
-        effect: Effect::Map { values },
+        effect: Effect::Map {
+            values,
+            otherwise: Otherwise::Fail,
+        },
     }
 }
 
@@ -352,4 +355,66 @@ fn any_nesting_needs_little_stack() {
     }
     let inner = document.items().unwrap().pop().unwrap();
     assert!(inner.text().is_some(), "only the outermost is read");
+}
+
+#[test]
+fn what_a_map_does_not_have_stays_or_is_replaced() {
+    let of = |otherwise| {
+        let mut operation = map("$.a", &[("on", "true")]);
+        if let Effect::Map { otherwise: of, .. } = &mut operation.effect {
+            *of = otherwise;
+        }
+        operation
+    };
+    let none = r#"{"a":null}"#;
+    check(
+        &of(Otherwise::Keep),
+        &[
+            (r#"{"a":"on"}"#, r#"{"a":true}"#),
+            (r#"{"a":"x"}"#, r#"{"a":"x"}"#),
+            (r#"{"a":1}"#, "$.a is not a string"),
+            (none, none),
+        ],
+    );
+    check(
+        &of(Otherwise::Value("[1]".to_owned())),
+        &[
+            (r#"{"a":"on"}"#, r#"{"a":true}"#),
+            (r#"{"a":"x"}"#, r#"{"a":[1]}"#),
+            (none, none),
+        ],
+    );
+    assert_eq!(of(Otherwise::Keep).inverse(), None);
+    assert!(of(Otherwise::Value("[".to_owned())).check().is_err());
+}
+
+#[test]
+fn null_is_removed_and_a_first_item_is_taken_out() {
+    let operation = Operation {
+        path: path("$[].a"),
+        effect: Effect::RemoveNull,
+    };
+    let body = r#"[{"a":null,"b":1},{"a":0},{},null]"#;
+    check(
+        &operation,
+        &[
+            (body, r#"[{"b":1},{"a":0},{},null]"#),
+            (r#"{"a":1}"#, "$ is not an array"),
+        ],
+    );
+    check(
+        &unwrap("$.a", Container::First),
+        &[
+            (r#"{"a":[1,2]}"#, r#"{"a":1}"#),
+            (r#"{"a":[]}"#, r#"{"a":null}"#),
+            (r#"{"a":1}"#, "$.a is not an array"),
+        ],
+    );
+    check(
+        &wrap("$.a", Container::First),
+        &[
+            (r#"{"a":1}"#, r#"{"a":[1]}"#),
+            (r#"{"a":null}"#, r#"{"a":[]}"#),
+        ],
+    );
 }

@@ -129,7 +129,10 @@ fn values_are_json() {
             },
             Operation {
                 path: path("$.a"),
-                effect: Effect::Map { values },
+                effect: Effect::Map {
+                    values,
+                    otherwise: Otherwise::Fail,
+                },
             },
         ];
         for operation in operations {
@@ -148,7 +151,10 @@ fn a_map_has_each_text_once() {
     ] {
         let map = Operation {
             path: path("$"),
-            effect: Effect::Map { values },
+            effect: Effect::Map {
+                values,
+                otherwise: Otherwise::Fail,
+            },
         };
         assert_eq!(map.check().is_ok(), is_allowed, "{map:?}");
     }
@@ -189,12 +195,19 @@ fn a_map_is_undone_if_it_is_one_to_one_between_strings() {
         let values = values.iter().map(pair).collect();
         let inverse = Operation {
             path: path("$"),
-            effect: Effect::Map { values },
+            effect: Effect::Map {
+                values,
+                otherwise: Otherwise::Fail,
+            },
         }
         .inverse();
         inverse.map(|inverse| match inverse {
             Operation {
-                effect: Effect::Map { values },
+                effect:
+                    Effect::Map {
+                        values,
+                        otherwise: Otherwise::Fail,
+                    },
                 ..
             } => values,
             other => panic!("{other:?}"),

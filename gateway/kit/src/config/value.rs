@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value as Json;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -51,6 +52,12 @@ impl<'d> Value<'d> {
             DeValue::Integer(integer) => integer.as_str().parse().ok(),
             _ => None,
         }
+    }
+
+    /// The value as JSON; `None` if JSON has no such value: a time, or a number beyond its range.
+    #[must_use]
+    pub fn to_json(&self) -> Option<Json> {
+        json_of(self.spanned.get_ref())
     }
 
     /// The boolean, if the value is one.
@@ -142,4 +149,29 @@ impl<'d> Value<'d> {
     pub(super) fn line(&self) -> usize {
         self.document.line(&self.spanned.span())
     }
+}
+
+fn json_of(value: &DeValue<'_>) -> Option<Json> {
+    Some(match value {
+        DeValue::String(text) => Json::from(&**text),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .ok()?
+            .into(),
+        DeValue::Float(number) => {
+            serde_json::Number::from_f64(number.as_str().parse().ok()?)?.into()
+        }
+        DeValue::Boolean(flag) => Json::from(*flag),
+        DeValue::Datetime(_) => return None,
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| json_of(item.get_ref()));
+            items.collect::<Option<Vec<_>>>()?.into()
+        }
+        DeValue::Table(members) => {
+            let member = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+                let name: &Cow<'_, str> = name.get_ref();
+                Some((name.to_string(), json_of(value.get_ref())?))
+            };
+            Json::Object(members.iter().map(member).collect::<Option<_>>()?)
+        }
+    })
 }

@@ -57,7 +57,7 @@ pub struct ListedBrownout {
 pub struct ListedBackend {
     /// Its name.
     pub backend: String,
-    /// `own`, `canary`, `route` or `shadow`.
+    /// `own`, `canary`, `route`, `shadow` or `converter`.
     pub part: &'static str,
     /// The share of the version's requests that no route takes; `None` for a route.
     pub percent: Option<u8>,
@@ -114,6 +114,12 @@ impl ListedVersion {
             brownouts: brownouts.collect(),
             backends: version
                 .backends()
+                .chain(
+                    version
+                        .changes()
+                        .into_iter()
+                        .flat_map(|changes| changes.converters()),
+                )
                 .chain(version.shadow().and_then(|shadow| shadow.backend.as_ref()))
                 .map(|backend| ListedBackend::new(version, backend, known))
                 .collect(),
@@ -136,6 +142,7 @@ impl ListedBackend {
             Part::Own => ("own", None),
             Part::Canary { of, .. } => ("canary", path_of(of)),
             Part::Shadow => ("shadow", None),
+            Part::Converter(_) => ("converter", None),
             part @ (Part::Route(_) | Part::CommonRoute { .. }) => ("route", path_of(part)),
         };
         Self {
@@ -156,7 +163,7 @@ impl ListedBackend {
 fn path_of(part: &Part) -> Option<String> {
     match part {
         Part::Route(path) | Part::CommonRoute { path, .. } => Some(path.to_string()),
-        Part::Own | Part::Canary { .. } | Part::Shadow => None,
+        Part::Own | Part::Canary { .. } | Part::Shadow | Part::Converter(_) => None,
     }
 }
 

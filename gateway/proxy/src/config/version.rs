@@ -28,7 +28,7 @@ use signpost_protocol::{header::HeaderNames, version::Version};
 pub(crate) use self::{
     backend::{AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
-    changes::{Change, ParamEffect, RequestChange},
+    changes::{Change, ChangedPath, HeaderChange, ParamEffect, RequestChange, may_change},
     life_cycle::LifeCycle,
     request_rules::{Bodies, RequestRules},
     served::Paths,
@@ -142,7 +142,8 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Numbers a backend. Without a `secret` of its own, it gets the whole file's secret, unless it gets only copies.
+    /// Numbers a backend. Without a `secret` of its own, it gets the whole file's secret, unless it gets only
+    /// copies, or is a converter.
     fn add(
         &mut self,
         name: BackendName,
@@ -150,7 +151,10 @@ impl Reading<'_> {
         account: AccountRules,
         secret: Option<Secret>,
     ) -> Arc<Backend> {
-        let default = self.secret.as_ref().filter(|_| name.part != Part::Shadow);
+        let default = self
+            .secret
+            .as_ref()
+            .filter(|_| !matches!(name.part, Part::Shadow | Part::Converter(_)));
         let secret = secret.or_else(|| {
             self.uses_secret |= default.is_some();
             default.cloned()
@@ -357,7 +361,9 @@ impl Versions {
                 part => part,
             };
             let paths = match part {
-                Part::Own | Part::Canary { .. } | Part::Shadow => &PathPattern::all(),
+                Part::Own | Part::Canary { .. } | Part::Shadow | Part::Converter(_) => {
+                    &PathPattern::all()
+                }
                 Part::Route(path) | Part::CommonRoute { path, .. } => path,
             };
             backend.account.check != AccountCheck::Required && !sign.signs_posts(paths)

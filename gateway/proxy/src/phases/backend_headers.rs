@@ -118,7 +118,7 @@ static OF_FORM: [HeaderName; 5] = [
 /// Writes the client's fields that pass. Without the fields of [`OF_FORM`], if the response may have to be changed.
 fn write_passed(
     to: To<'_>,
-    changes_response: bool,
+    bridged: Option<&Bridged>,
     head: &Head,
     admitted: &Admitted<'_>,
     lines: &mut Vec<u8>,
@@ -126,7 +126,14 @@ fn write_passed(
     // The parser has checked that names and values contain no line ends.
     let has_own_cookies = admitted.has_own_cookies;
     let withheld = admitted.withheld_from(to.backend.account);
-    if to.copy_of.is_none() && !changes_response && !has_own_cookies && withheld.is_none() {
+    let changes_response = bridged.is_some_and(|bridged| bridged.changes_response);
+    let changed = bridged.map_or(&[][..], |bridged| &bridged.headers);
+    if changed.is_empty()
+        && to.copy_of.is_none()
+        && !changes_response
+        && !has_own_cookies
+        && withheld.is_none()
+    {
         // Most requests: nothing is looked at.
         let fields = head.at(&admitted.passed_fields);
         return fields.for_each(|(name, value)| write_line(lines, name, value));
@@ -135,6 +142,9 @@ fn write_passed(
     let indices = indices.filter(|index| Some(**index) != withheld);
     for (name, value) in indices.flat_map(|index| head.at(slice::from_ref(index))) {
         if to.copy_of.is_some() && is_named(name, &STATE_OF_TRACE) {
+            continue;
+        }
+        if changed.iter().any(|change| is_named(name, &change.name)) {
             continue;
         }
         if changes_response && OF_FORM.iter().any(|known| is_named(name, known)) {
@@ -149,6 +159,15 @@ fn write_passed(
             }
         } else {
             write_line(lines, name, value);
+        }
+    }
+    // Of several steps for a header, the last one counts.
+    for (at, change) in changed.iter().enumerate() {
+        let is_last = !changed[at + 1..]
+            .iter()
+            .any(|later| later.name == change.name);
+        if let Some(value) = change.value.as_ref().filter(|_| is_last) {
+            write_line(lines, change.name.as_str().as_bytes(), value.as_bytes());
         }
     }
 }
@@ -170,7 +189,7 @@ pub(crate) fn write_backend_headers(
     lines: &mut Vec<u8>,
 ) {
     let changes_response = bridged.is_some_and(|bridged| bridged.changes_response);
-    write_passed(to, changes_response, head, admitted, lines);
+    write_passed(to, bridged, head, admitted, lines);
     if changes_response {
         write_line(lines, ACCEPT_ENCODING.as_str().as_bytes(), b"identity");
     }

@@ -16,7 +16,7 @@ use signpost_protocol::version::Version;
 use self::{params::Pairs, response::MAX_CHANGED};
 use super::route::RoutedRequest;
 use crate::{
-    config::{Change, SignConfig},
+    config::{Change, HeaderChange, RequestChange, SignConfig},
     limits::spool::Body,
     request::{Method, Target, client::PIECE, rejection::Rejection},
 };
@@ -28,6 +28,8 @@ pub(crate) struct BridgedRequest {
     pub target: String,
     /// The form, or the JSON that was changed; `None`: the body as it was.
     pub body: Option<Vec<u8>>,
+    /// The path by which its backend is chosen.
+    pub path: String,
     /// What its backend and its response need.
     pub bridged: Bridged,
 }
@@ -38,6 +40,8 @@ pub(crate) struct Bridged {
     pub from: Arc<Version>,
     /// Whether the response may have to be changed.
     pub changes_response: bool,
+    /// What happens to its headers.
+    pub headers: Vec<HeaderChange>,
 }
 
 // Prints no content, which may include credentials.
@@ -69,7 +73,7 @@ pub(crate) fn changed(
     let is_callback = routed.verified().callback().is_some();
     let changes = version.changes().map(|changes| &**changes);
     let compared = target.compared();
-    let mut path = None;
+    let (mut path, mut headers) = (None, Vec::new());
     let mut pairs = Pairs::read(target.query, body.form());
     let mut json = None;
     // Of a request that is signed in headers, a parameter of this name is its API's own.
@@ -77,15 +81,25 @@ pub(crate) fn changed(
         pairs.remove_signature();
     }
     if let Some(changes) = changes.filter(|_| !is_callback) {
-        path = changes.path(method, compared);
+        let changed = changes.path(method, compared, target.query);
+        let changed = changed.map_err(|(change, why)| failed(change, why))?;
+        let mut moved = changed.as_ref();
         for change in changes.of(method, compared) {
+            if let Some(moved) = moved.take() {
+                let applied = pairs.apply_path(moved);
+                applied.map_err(|why| failed(change, why))?;
+            }
             for step in &change.request {
                 pairs.apply(step).map_err(|why| failed(change, why))?;
+                if let RequestChange::Header(header) = step {
+                    headers.push(header.clone());
+                }
             }
             if let Some(changed) = changed_body(change, json.as_deref(), body)? {
                 json = Some(changed);
             }
         }
+        path = changed.map(|changed| changed.path);
     }
     // Backends rely on it: a request with parameters has a verified signature.
     if routed.verified().is_unsigned() && !pairs.is_empty() {
@@ -98,6 +112,7 @@ pub(crate) fn changed(
         return Err(Rejection::SignMissing(None));
     }
     // Without a change the path stays as sent; its compared form is only for rules.
+    let at_other = at_other.to_owned();
     let mut changed = path.unwrap_or_else(|| target.path_at_backend().to_owned());
     if !query.is_empty() {
         changed.push('?');
@@ -109,8 +124,10 @@ pub(crate) fn changed(
             Body::Form(_) => Some(form.into_bytes()),
             Body::Memory { .. } | Body::Spooled(_) => json,
         },
+        path: at_other,
         bridged: Bridged {
             from: Arc::clone(version.name()),
+            headers,
             changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
         },
     })

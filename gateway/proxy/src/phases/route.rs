@@ -348,9 +348,11 @@ fn routed(version: &ServedVersion, wanted: &Wanted<'_>) -> Option<BackendIndex> 
     }
     let bridge = version.bridge()?;
     let changes = version.changes();
-    let changed = changes.and_then(|changes| changes.path(wanted.method, path));
+    let query = wanted.target.query;
+    // What does not apply is rejected later.
+    let changed = changes.and_then(|changes| changes.path(wanted.method, path, query).ok()?);
     // The other version's routes are for the path that its backend gets.
-    bridge.routed(changed.as_deref().unwrap_or(path))
+    bridge.routed(changed.as_ref().map_or(path, |changed| &changed.path))
 }
 
 /// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.

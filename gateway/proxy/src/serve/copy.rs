@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 
-use super::{Gateway, accepted::Accepted, request::Received};
+use super::{Gateway, accepted::Accepted, forward::conversion, request::Received};
 use crate::{
     config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
     phases::{
@@ -92,7 +92,7 @@ fn copied(
     gateway: &Gateway,
     request: &Received<'_, Head>,
     accepted: &Accepted<'_>,
-    other: &ServedVersion,
+    other: &Arc<ServedVersion>,
     chosen: Chosen,
     response: WholeResponse,
 ) -> Copied {
@@ -112,6 +112,10 @@ fn copied(
     Copied {
         entry: chosen.entry,
         changes: changes.map(Arc::clone),
+        conversion: copy
+            .as_ref()
+            .ok()
+            .and_then(|copy| conversion(gateway, request, accepted, (other, &copy.backend), true)),
         shadow,
         method,
         path: request.target.compared().to_owned(),
@@ -145,8 +149,10 @@ fn copy_to_other(
         return Err(NotCopied::TooLarge);
     }
     check_path(target, other)?;
-    let path = changes.and_then(|changes| changes.path(method, target.compared()));
-    let index = other.routed(path.as_deref().unwrap_or(target.compared()));
+    let path = bridged
+        .as_ref()
+        .map_or(target.compared(), |bridged| &bridged.path);
+    let index = other.routed(path);
     let index = index.unwrap_or(BackendIndex::OWN);
     let is_unsigned = accepted.routed.verified().is_unsigned();
     if is_unsigned && other.unsigned(index) == Unsigned::Reject {

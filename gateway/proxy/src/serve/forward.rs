@@ -16,17 +16,24 @@ use super::{
     respond::{Failed, reject},
 };
 use crate::{
-    config::Changes,
+    config::{Backend, Changes, ServedVersion},
+    convert::{Callee, Conversion, Converted},
     observe::outcome::Sent,
-    phases::bridge::response::{Held, MAX_BODY, applies, change_held},
+    phases::{
+        backend_headers::To,
+        bridge::response::{Held, MAX_BODY, MAX_HELD, applies, change_held, converts},
+    },
     request::{
         BodyLength, Head,
-        client::{Client, Disconnected, ResponseHead},
+        client::{Client, Disconnected, PIECE, ResponseHead},
         recorder::{Keep, Recorder, WholeResponse},
         rejection::Rejection,
     },
     shadow,
-    upstream::{backend::upstream::Response, routing::destination::Destination},
+    upstream::{
+        backend::{exchange::BackendRequest, upstream::Response},
+        routing::destination::Destination,
+    },
 };
 
 /// Forwards an accepted request to its backend, and relays the response.
@@ -40,7 +47,7 @@ pub(super) async fn forward<C: Client>(
     let mut sent = Sent::default();
     let mut recording = Recording::of(gateway, request, accepted);
     let forwarded = match &mut recording {
-        None => send_and_relay(gateway, request, accepted, client, &mut sent).await,
+        None => send_and_relay(gateway, request, accepted, (client, None), &mut sent).await,
         Some(recording) => {
             let recorded = recording.forward(gateway, request, accepted, client, &mut sent);
             // Boxed, as the others: a connection has no room for what it rarely needs.
@@ -57,7 +64,7 @@ pub(super) async fn forward<C: Client>(
 /// What a response is recorded for. Most are not.
 enum Recording {
     /// A bridge may have to change it, so it is held until it is complete.
-    ForBridge(Arc<Changes>),
+    ForBridge(Arc<Changes>, Option<Conversion>),
     /// It is compared with another version's: it passes, and this is what was kept.
     ForCopy(Chosen, Option<WholeResponse>),
 }
@@ -71,7 +78,11 @@ impl Recording {
     ) -> Option<Box<Self>> {
         // Never both: the configuration allows no shadow beside a bridge.
         if let Some(changes) = accepted.response_changes() {
-            return Some(Box::new(Self::ForBridge(Arc::clone(changes))));
+            let other = accepted.route().serving().as_str().as_bytes();
+            let other = gateway.policy.backends.versions.named(other)?;
+            let to = (other, accepted.route().backend());
+            let conversion = conversion(gateway, request, accepted, to, false);
+            return Some(Box::new(Self::ForBridge(Arc::clone(changes), conversion)));
         }
         let chosen = choose(gateway, accepted, request.target.compared())?;
         Some(Box::new(Self::ForCopy(chosen, None)))
@@ -86,50 +97,134 @@ impl Recording {
         client: &mut C,
         sent: &mut Sent,
     ) -> Result<(), Rejection> {
-        let of_request = (accepted.method(), request.target.compared());
-        // Filled while the response arrives, by a closure that shares it.
-        let (place, from) = (OnceLock::new(), request.client);
-        let keep = |head: &ResponseHead<'_>, content_type: &[u8]| match &*self {
-            Self::ForCopy(..) => Keep::Copy,
-            Self::ForBridge(changes)
-                if !applies(changes, of_request, head.status, content_type) =>
-            {
-                Keep::Nothing
-            }
-            Self::ForBridge(_) => match place.get_or_init(|| Held::begin(from)) {
-                Some(_) => Keep::Whole,
-                None => Keep::Refuse,
-            },
-        };
-        let limit = match &*self {
-            Self::ForBridge(_) => MAX_BODY,
-            Self::ForCopy(..) => shadow::MAX_BODY,
-        };
-        let mut recorder = Recorder::new(client, limit, keep);
-        let forwarded = send_and_relay(gateway, request, accepted, &mut recorder, sent).await;
-        let recorded = recorder.kept();
-        let changes = match self {
+        match self {
             Self::ForCopy(_, response) => {
-                *response = recorded;
-                return forwarded;
+                let keep = |_: &ResponseHead<'_>, _: &[u8]| Keep::Copy;
+                let mut recorder = Recorder::new(client, shadow::MAX_BODY, keep);
+                let to = (&mut recorder, None);
+                let forwarded = send_and_relay(gateway, request, accepted, to, sent).await;
+                *response = recorder.kept();
+                forwarded
             }
-            Self::ForBridge(changes) => changes,
-        };
-        match (forwarded, recorded) {
-            // Too large a response was broken off here, not by the client.
-            (Ok(()) | Err(Rejection::ClientDisconnected), Some(response))
-                if response.is_complete || response.is_too_large =>
-            {
-                // The client has no byte of the response yet, so a change that fails is still a whole 502. CONTRACT 5.
-                let changed = change_held(changes, of_request, response).await?;
-                let place = place.into_inner().flatten();
-                // Until the client has it all: a slow client could otherwise have any number of large responses waiting.
-                let _waits = place.and_then(|place| place.changed(changed.body.len(), from));
-                respond(changed, client, sent).await
+            Self::ForBridge(changes, conversion) => {
+                let by = (&*changes, conversion.as_mut());
+                forward_bridged(gateway, request, accepted, by, client, sent).await
             }
-            (forwarded, _) => forwarded,
         }
     }
+}
+
+/// Forwards a request whose response is held until it is changed.
+async fn forward_bridged<C: Client>(
+    gateway: &Gateway,
+    request: &mut Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    (changes, mut conversion): (&Arc<Changes>, Option<&mut Conversion>),
+    client: &mut C,
+    sent: &mut Sent,
+) -> Result<(), Rejection> {
+    let of_request = (accepted.method(), request.target.compared());
+    // Filled while the response arrives, by a closure that shares it.
+    let (place, from) = (OnceLock::new(), request.client);
+    let converted = match &mut conversion {
+        None => None,
+        Some(conversion) => {
+            // Before the first call: a client has no more of them than places.
+            if place.get_or_init(|| Held::begin(from)).is_none() {
+                return Err(conversion.failed(format!(
+                    "{MAX_HELD} others are held, or a quarter for this network"
+                )));
+            }
+            Some(convert(gateway, request, accepted, conversion, client).await?)
+        }
+    };
+    let keep = |head: &ResponseHead<'_>, content_type: &[u8]| {
+        if !applies(changes, of_request, head.status, content_type) {
+            return Keep::Nothing;
+        }
+        match place.get_or_init(|| Held::begin(from)) {
+            Some(_) => Keep::Whole,
+            None => Keep::Refuse,
+        }
+    };
+    let mut recorder = Recorder::new(client, MAX_BODY, keep);
+    let to = (&mut recorder, converted.as_ref());
+    let forwarded = send_and_relay(gateway, request, accepted, to, sent).await;
+    match (forwarded, recorder.kept()) {
+        // Too large a response was broken off here, not by the client.
+        (Ok(()) | Err(Rejection::ClientDisconnected), Some(mut response))
+            if response.is_complete || response.is_too_large =>
+        {
+            if let Some(conversion) =
+                conversion.filter(|_| converts(changes, of_request, &response))
+            {
+                let backends = &gateway.policy.backends.client;
+                let converting = pin!(conversion.response(backends, response, client));
+                response = gateway.state.drain.cut_off(converting).await?;
+            }
+            // The client has no byte of the response yet, so a change that fails is still a whole 502. CONTRACT 5.
+            let changed = change_held(changes, of_request, response).await?;
+            let place = place.into_inner().flatten();
+            // Until the client has it all: a slow client could otherwise have any number of large responses waiting.
+            let _waits = place.and_then(|place| place.changed(changed.body.len(), from));
+            respond(changed, client, sent).await
+        }
+        (forwarded, _) => forwarded,
+    }
+}
+
+/// What a converter does for a request to `backend` of the version `other`; `None` if none does.
+pub(super) fn conversion(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    (other, backend): (&Arc<ServedVersion>, &Arc<Backend>),
+    is_copy: bool,
+) -> Option<Conversion> {
+    let (method, verified) = (accepted.method(), accepted.routed.verified());
+    let changes = accepted.route().version.changes();
+    // The provider's parameters belong to the login service.
+    let changes = changes.filter(|_| verified.callback().is_none())?;
+    let (change, converter) = changes.converter(method, request.target.compared())?;
+    let target = gateway.policy.backends.target(&converter.backend);
+    Some(Conversion {
+        change: change.name.clone(),
+        converter: Callee {
+            backend: Arc::clone(&target.backend),
+            balancer: target.balancer.as_ref().map(Arc::clone),
+            fixed: Arc::clone(&target.fixed),
+            counts: Arc::clone(&target.counts),
+        },
+        backend: Arc::clone(backend),
+        other: Arc::clone(other),
+        names: Arc::clone(&gateway.policy.rules.admission.names),
+        id: request.id,
+        from: (accepted.app().map(Arc::clone), request.client),
+        method,
+        is_unsigned: verified.is_unsigned(),
+        is_copy,
+        sent: None,
+    })
+}
+
+/// Has a converter change a request.
+async fn convert<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    conversion: &mut Conversion,
+    client: &mut C,
+) -> Result<Converted, Rejection> {
+    if accepted.body().spooled().is_some() {
+        return Err(conversion.failed(format!("the body is larger than {PIECE} bytes")));
+    }
+    let to = To::route(accepted.route());
+    let head = accepted.head_without_end(to, None, &request.id, &gateway.state.ids);
+    let parts = (&*head, accepted.body().in_memory());
+    let converting = pin!(conversion.request(&gateway.policy.backends.client, parts, client));
+    let mut converted = gateway.state.drain.cut_off(converting).await?;
+    converted.head.extend_from_slice(b"\r\n");
+    Ok(converted)
 }
 
 /// Sends a whole response.
@@ -185,7 +280,7 @@ async fn send_and_relay<C: Client>(
     gateway: &Gateway,
     request: &mut Received<'_, Head>,
     accepted: &Accepted<'_>,
-    client: &mut C,
+    (client, converted): (&mut C, Option<&Converted>),
     sent: &mut Sent,
 ) -> Result<(), Rejection> {
     let target = gateway.policy.backends.target(accepted.route().backend());
@@ -196,7 +291,8 @@ async fn send_and_relay<C: Client>(
     let mut destination = Destination::new(backend, balancer, fixed, counts, app, request.client)?;
     let drain = &gateway.state.drain;
     let response = {
-        let sending = pin!(send(gateway, request, accepted, &mut destination, client));
+        let to = (&mut destination, converted);
+        let sending = pin!(send(gateway, request, accepted, to, client));
         drain.cut_off(sending).await
     };
     // Before the result is judged: the access log also names the address of a failed attempt.
@@ -214,12 +310,24 @@ async fn send<C: Client>(
     gateway: &Gateway,
     request: &Received<'_, Head>,
     accepted: &Accepted<'_>,
-    destination: &mut Destination<'_>,
+    (destination, converted): (&mut Destination<'_>, Option<&Converted>),
     client: &mut C,
 ) -> Result<Response, Rejection> {
     let Gateway { policy, state } = gateway;
-    let head = accepted.backend_head(&request.id, &state.ids);
+    let head = match converted {
+        Some(_) => Vec::new(),
+        None => accepted.backend_head(&request.id, &state.ids),
+    };
     let request = accepted.backend_request(&head);
+    let request = match converted {
+        Some(Converted { head, body, method }) => BackendRequest {
+            head,
+            body,
+            method: *method,
+            ..request
+        },
+        None => request,
+    };
     policy
         .backends
         .client

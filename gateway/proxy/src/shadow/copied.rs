@@ -7,6 +7,7 @@ use signpost_protocol::{app::AppId, problem::ProblemCode};
 use super::{CopyPlace, send::CopyRequest};
 use crate::{
     config::{AccountRules, Changes, Shadow},
+    convert::Conversion,
     directory::{accounts::directory::AccountDirectory, apps::App},
     request::{Method, recorder::WholeResponse, rejection::Rejection},
 };
@@ -29,6 +30,8 @@ pub struct Copied {
     pub client: IpAddr,
     /// How long it took until its client had the response.
     pub lasted: Duration,
+    /// What a converter does for it.
+    pub conversion: Option<Conversion>,
     /// The copy; or why there is none.
     pub copy: Result<CopyRequest, NotCopied>,
     /// The credential whose account the other version gets.

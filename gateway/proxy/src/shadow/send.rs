@@ -19,7 +19,7 @@ use crate::{
     request::{
         Method,
         client::{BodyLimits, Client, Disconnected, ResponseHead},
-        recorder::{Keep, Recorder, WholeResponse},
+        recorder::WholeResponse,
         rejection::Rejection,
     },
     upstream::{
@@ -59,7 +59,7 @@ signpost_protocol::hide_in_debug!(CopyRequest);
 
 /// Sends copies on connections of its own thread.
 pub(super) struct CopyClient {
-    client: BackendClient,
+    pub(super) client: BackendClient,
     /// What happens to copies is not counted as what happens to requests.
     counts: BackendCounts,
 }
@@ -114,35 +114,15 @@ impl CopyClient {
             response: None,
         };
         let mut no_client = NoClient::default();
-        let mut recorder = Recorder::new(
-            &mut no_client,
-            MAX_BODY,
-            |_: &ResponseHead<'_>, _: &[u8]| Keep::Whole,
-        );
-        let response = self.client.send(request, &mut destination, &mut recorder);
-        let mut response = response.await.ok()?;
-        response.check_id(id).ok()?;
-        let (head, bytes) = response.head();
-        let response_head = ResponseHead {
-            status: head.status,
-            reason: b"",
-            body: head.body.into(),
-        };
-        recorder.begin(response_head, head.fields(bytes));
-        let idle_seconds = backend.upstream.idle_seconds;
-        let mut passed = 0;
-        // A body that is too large is broken off: it is kept as such.
-        let _ = self
-            .client
-            .relay(response, (idle_seconds, None), &mut recorder, &mut passed)
-            .await;
-        recorder.kept()
+        let client = &self.client;
+        let fetched = client.fetch(request, &mut destination, id, MAX_BODY, &mut no_client);
+        fetched.await.ok()
     }
 }
 
 /// The client's side of a copy: it takes everything, and never leaves.
 #[derive(Default)]
-struct NoClient {
+pub(super) struct NoClient {
     timer: Option<Pin<Box<Sleep>>>,
 }
 

@@ -16,11 +16,15 @@ use super::{
     CopyResult, Shadows,
     compare::{Compared, CopyOutcome, compare, compare_with_itself},
     copied::{Copied, NotCopied},
-    send::{CopyClient, CopyRequest},
+    send::{CopyClient, CopyRequest, NoClient},
 };
 use crate::{
     config::Timeouts,
-    phases::{backend_headers::write_account, identify_account::check_credential},
+    convert::Converted,
+    phases::{
+        backend_headers::write_account, bridge::response::converts,
+        identify_account::check_credential,
+    },
     request::recorder::WholeResponse,
 };
 
@@ -78,6 +82,7 @@ impl Copier {
     async fn take(&self, mut copied: Copied) {
         let counts = &self.shadows.counts;
         add_account(&mut copied).await;
+        self.convert(&mut copied).await;
         let outcome = match &copied.copy {
             Err(NotCopied::NotChanged(change)) => CopyOutcome::NotChanged(change.clone()),
             Err(NotCopied::Rejected(code)) => CopyOutcome::Rejected(*code),
@@ -94,7 +99,7 @@ impl Copier {
                     }
                     // Of the gateway's secret.
                     Some(_) => CopyOutcome::Rejected(ProblemCode::GatewayRequired),
-                    None => CopyOutcome::Response(response),
+                    None => self.converted(&copied, response).await,
                 },
             },
         };
@@ -108,6 +113,40 @@ impl Copier {
         let comparing = move || add(&shadows, &copied, outcome, again);
         // It panics only by a bug, and the next copy is compared nevertheless.
         let _ = tokio::task::spawn_blocking(comparing).await;
+    }
+
+    /// Has a converter change the request.
+    async fn convert(&self, copied: &mut Copied) {
+        let (Some(conversion), Ok(request)) = (&mut copied.conversion, &mut copied.copy) else {
+            return;
+        };
+        let sent = (&*request.headers, &*request.body);
+        let mut no_client = NoClient::default();
+        let converting = conversion.request(&self.client.client, sent, &mut no_client);
+        match converting.await {
+            Ok(Converted { head, body, method }) => {
+                (request.headers, request.body, request.method) = (head, body, method);
+            }
+            Err(rejection) => copied.copy = Err(rejection.into()),
+        }
+    }
+
+    /// Has a converter change the response, if it changes such responses.
+    async fn converted(&self, copied: &Copied, response: WholeResponse) -> CopyOutcome {
+        let of_request = (copied.method, &*copied.path);
+        let conversion = copied.conversion.as_ref().filter(|_| {
+            let changes = copied.changes.as_deref();
+            changes.is_some_and(|changes| converts(changes, of_request, &response))
+        });
+        let Some(conversion) = conversion else {
+            return CopyOutcome::Response(response);
+        };
+        let mut no_client = NoClient::default();
+        let converting = conversion.response(&self.client.client, response, &mut no_client);
+        match converting.await {
+            Ok(response) => CopyOutcome::Response(response),
+            Err(_) => CopyOutcome::NotChanged(conversion.change.clone()),
+        }
     }
 
     async fn send(&self, request: &CopyRequest, copied: &Copied) -> Option<WholeResponse> {

@@ -200,6 +200,7 @@ console_part = Part of a version
     .canary = canary
     .route = route
     .shadow = shadow
+    .converter = converter
 console_health = Health of an address
     .healthy = healthy
     .unhealthy = unhealthy

@@ -200,6 +200,7 @@ console_part = バージョンの構成要素
     .canary = カナリア
     .route = ルート
     .shadow = シャドウ
+    .converter = コンバーター
 console_health = アドレスのヘルス状態
     .healthy = 正常
     .unhealthy = 異常

@@ -200,6 +200,7 @@ console_part = 버전의 구성 요소
     .canary = 카나리
     .route = 라우트
     .shadow = 섀도
+    .converter = 변환기
 console_health = 주소의 상태
     .healthy = 정상
     .unhealthy = 비정상

@@ -200,6 +200,7 @@ console_part = 版本的组成部分
     .canary = 金丝雀
     .route = 路由
     .shadow = 影子
+    .converter = 转换器
 console_health = 地址的健康状态
     .healthy = 健康
     .unhealthy = 不健康

@@ -200,6 +200,7 @@ console_part = 版本的組成部分
     .canary = 金絲雀
     .route = 路由
     .shadow = 影子
+    .converter = 轉換器
 console_health = 位址的健康狀態
     .healthy = 健康
     .unhealthy = 不健康

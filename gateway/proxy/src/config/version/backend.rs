@@ -83,6 +83,8 @@ pub enum Part {
     },
     /// Copies of requests.
     Shadow,
+    /// The converter of the change of this name.
+    Converter(Box<str>),
     /// Requests on the paths of a route.
     Route(PathPattern),
     /// The same, of several versions.
@@ -204,6 +206,7 @@ impl fmt::Display for Part {
             Self::Own => Ok(()),
             Self::Canary { name, of } => write!(formatter, "{of} (canary {name})"),
             Self::Shadow => formatter.write_str(" (shadow)"),
+            Self::Converter(change) => write!(formatter, " (converter {change})"),
             Self::Route(path) => write!(formatter, " {path}"),
             Self::CommonRoute { path, versions } => {
                 path.fmt(formatter)?;

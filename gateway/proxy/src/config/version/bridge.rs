@@ -1,11 +1,13 @@
 //! Reads `bridge`, and the changes between two versions. CONTRACT 5.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::Arc};
 
+use http::{HeaderName, HeaderValue};
 use serde_json::json;
-use signpost_bridge::{Container, Effect, JsonPath, Operation, ParsePathError};
+use signpost_bridge::{Container, Effect, JsonPath, Operation, Otherwise, ParsePathError};
 use signpost_kit::config::{Invalid, Read, Section, Value};
 use signpost_protocol::{
+    header::HeaderNames,
     parse_digits,
     sign::{SIGN, TIME},
     version::Version,
@@ -13,7 +15,8 @@ use signpost_protocol::{
 
 use super::{
     Reading,
-    changes::{Change, Changes, ParamEffect, RequestChange},
+    backend::{AccountRules, BackendName, Part, Upstream},
+    changes::{Change, Changes, Converter, HeaderChange, ParamEffect, RequestChange, may_change},
 };
 use crate::config::{
     path_pattern::PathPattern,
@@ -27,15 +30,19 @@ const MAX_STEPS: usize = 64;
 /// Limit of the copies among them: each can double what is sent.
 const MAX_COPY_STEPS: usize = 4;
 /// The keys that say more of a step.
-const COMPANIONS: [&str; 4] = ["to", "value", "values", "in"];
+const COMPANIONS: [&str; 5] = ["to", "value", "values", "else", "in"];
 const NAME: &str = "1 to 64 of a-z0-9_, for example \"display_name\"";
 const STATUS: &str = "statuses of three digits, or \"2xx\", \"3xx\", \"4xx\", \"5xx\"";
-const VALUE: &str = "a string of at most 1024 bytes, a whole number, true or false";
+const VALUE: &str = "a string, a number, true or false, a list or a table, of at most 1024 bytes";
 /// Limit of a value, in bytes: each place of a body can get it.
 const MAX_VALUE: usize = 1024;
 const ONE_KEY: &str = "one key that says what a step does";
 const TYPES: &str = "types of content, for example \"text/html\"";
 const VALUES: &str = "texts \"FROM=TO\"";
+const ELSE: &str = "\"keep\", or what other values become";
+const HEADER: &str =
+    "a header, but not of the connection, the gateway, a login or the form of a body";
+const TEMPLATE: &str = "the beginning of a path, for example \"/user\" or \"/orders/{id}\"";
 const PARAMETER: &str = "the name of a parameter, decoded, but not \"time\" or \"sign\"";
 
 /// Reads the name of the version whose backends serve the requests.
@@ -46,11 +53,13 @@ pub(super) fn read_bridge(section: &mut Section<'_>) -> Read<Option<Version>> {
 /// Reads the changes of a version; `None` if there are none.
 pub(super) fn read_changes(
     section: &mut Section<'_>,
-    is_used: bool,
+    (version, is_used): (Option<&Version>, bool),
     reading: &mut Reading<'_>,
 ) -> Read<Option<Changes>> {
     const KEY: &str = "changes";
-    let changes = section.tables(KEY, MAX_CHANGES, read_change)?;
+    let changes = section.tables(KEY, MAX_CHANGES, |change| {
+        read_change(change, version, reading)
+    })?;
     let names = changes.iter().map(|(value, change)| (value, &change.name));
     check_unique(names, "each name once")?;
     let changes: Vec<_> = changes.into_iter().map(|(_, change)| change).collect();
@@ -60,7 +69,11 @@ pub(super) fn read_changes(
     Ok((!changes.is_empty()).then(|| Changes::new(changes)))
 }
 
-fn read_change(section: &mut Section<'_>) -> Read<Change> {
+fn read_change(
+    section: &mut Section<'_>,
+    version: Option<&Version>,
+    reading: &mut Reading<'_>,
+) -> Read<Change> {
     let name = section.required_by("name", NAME, change_name);
     let method = readers::method(section);
     let allowed = format!("at least one of {}", PathPattern::ALLOWED);
@@ -71,9 +84,13 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
     };
     let statuses = section.list("status", &["2xx"], STATUS, statuses);
     let pass_types = section.list("pass_types", &[], TYPES, content_type);
-    let request = section.tables("request", MAX_STEPS, read_request_step);
+    let names = reading.gateway.names;
+    let request = section.tables("request", MAX_STEPS, |step| read_request_step(step, names));
     let body = section.tables("request_body", MAX_STEPS, read_body_step);
-    let response = section.tables("response", MAX_STEPS, read_response_step);
+    let response = section.tables("response", MAX_STEPS, |step| {
+        read_response_step(step, names)
+    });
+    let converter = Upstream::converter(section, reading);
     let (request, body, response) = (request?, body?, response?);
     let is_copy = |step: &RequestChange| {
         matches!(
@@ -89,9 +106,18 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
     check_copies(section, "request_body", &body, is_copy)?;
     let is_copy = |step: &ResponseStep| matches!(step, ResponseStep::Body(step) if is_copy(step));
     check_copies(section, "response", &response, is_copy)?;
-    let (operations, status) = split_response(response)?;
+    let (operations, headers, status) = split_response(response)?;
+    let name = name?;
+    let converter = converter?.zip(version).map(|(upstream, version)| {
+        let backend = BackendName {
+            version: Some(Arc::new(version.clone())),
+            part: Part::Converter(name.clone()),
+        };
+        let backend = reading.add(backend, upstream, AccountRules::ROUTE, None);
+        Converter { backend }
+    });
     let change = Change {
-        name: name?,
+        name,
         method: method?,
         paths: paths?.into(),
         statuses: statuses?.into(),
@@ -100,21 +126,35 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
         request_body: body.into_iter().map(|(_, step)| step).collect(),
         response: operations,
         status,
+        headers,
+        converter,
     };
-    let of_request = change.request.len() + change.request_body.len();
-    if of_request == 0 && change.response.is_empty() && change.status.is_none() {
-        let allowed = "steps of request, request_body or response";
-        return Err(section.missing("response", allowed));
+    let (requests, responses) = (&change.request, &change.response);
+    let of_bodies = change.request_body.len() + change.headers.len();
+    let steps = requests.len() + responses.len() + of_bodies + usize::from(change.status.is_some());
+    match (steps, section.has("converter")) {
+        (0, false) => {
+            let allowed = "steps of request, request_body or response, or a converter";
+            Err(section.missing("response", allowed))
+        }
+        (1.., true) => Err(section.problem(
+            "converter",
+            "it beside steps",
+            "either steps, or a converter",
+        )),
+        _ => Ok(change),
     }
-    Ok(change)
 }
 
-/// The steps of a response's body, and its status.
-fn split_response(steps: Vec<(Value<'_>, ResponseStep)>) -> Read<(Box<[Operation]>, Option<u16>)> {
-    let (mut operations, mut status) = (Vec::new(), None);
+/// What the steps of a response do with its body, its headers and its status.
+type SplitResponse = (Box<[Operation]>, Box<[HeaderChange]>, Option<u16>);
+
+fn split_response(steps: Vec<(Value<'_>, ResponseStep)>) -> Read<SplitResponse> {
+    let (mut operations, mut headers, mut status) = (Vec::new(), Vec::new(), None);
     for (value, step) in steps {
         match step {
             ResponseStep::Body(operation) => operations.push(operation),
+            ResponseStep::Header(header) => headers.push(header),
             ResponseStep::Status(to) if status.is_none() => status = Some(to),
             ResponseStep::Status(to) => {
                 let second = format!("{to} as a second status");
@@ -122,7 +162,7 @@ fn split_response(steps: Vec<(Value<'_>, ResponseStep)>) -> Read<(Box<[Operation
             }
         }
     }
-    Ok((operations.into(), status))
+    Ok((operations.into(), headers.into(), status))
 }
 
 /// Reports too many copies among the steps.
@@ -179,6 +219,7 @@ fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
 /// One step of a change of a response.
 enum ResponseStep {
     Body(Operation),
+    Header(HeaderChange),
     Status(u16),
 }
 
@@ -208,14 +249,14 @@ const REQUEST_STEPS: [StepKind<ParamEffect>; 6] = [
         let value = beside.value()?.into();
         Ok(ParamEffect::Constant { value })
     }),
-    ("map", &["values"], |beside| {
-        let values = beside.values()?.into();
-        Ok(ParamEffect::Map { values })
+    ("map", &["values", "else"], |beside| {
+        let (values, otherwise) = (beside.values()?.into(), beside.otherwise.clone());
+        Ok(ParamEffect::Map { values, otherwise })
     }),
 ];
 
 /// The closed list of steps of a body.
-const BODY_STEPS: [StepKind<Effect>; 11] = [
+const BODY_STEPS: [StepKind<Effect>; 13] = [
     ("rename", &["to"], |beside| {
         let to = beside.to()?.to_owned();
         Ok(Effect::Rename { to })
@@ -229,6 +270,11 @@ const BODY_STEPS: [StepKind<Effect>; 11] = [
         Ok(Effect::Copy { to })
     }),
     ("remove", &[], |_| Ok(Effect::Remove)),
+    ("remove_null", &[], |_| Ok(Effect::RemoveNull)),
+    ("default_null", &[], |_| {
+        let value = "null".to_owned();
+        Ok(Effect::Default { value })
+    }),
     ("default", &["value"], |beside| {
         let value = beside.value()?.to_owned();
         Ok(Effect::Default { value })
@@ -237,11 +283,11 @@ const BODY_STEPS: [StepKind<Effect>; 11] = [
         let value = beside.value()?.to_owned();
         Ok(Effect::Constant { value })
     }),
-    ("map", &["values"], |beside| {
+    ("map", &["values", "else"], |beside| {
         let values = beside.values()?.iter();
         let values = values.map(|(from, to)| (from.to_string(), json_text(to)));
-        let values = values.collect();
-        Ok(Effect::Map { values })
+        let (values, otherwise) = (values.collect(), beside.otherwise.clone());
+        Ok(Effect::Map { values, otherwise })
     }),
     ("to_text", &[], |_| Ok(Effect::ToText)),
     ("to_number", &[], |_| Ok(Effect::ToNumber)),
@@ -262,6 +308,7 @@ struct Beside<'s, 'd> {
     within: Option<Container>,
     value: Option<String>,
     values: Vec<(Box<str>, Box<str>)>,
+    otherwise: Otherwise,
     /// What is allowed where `to` is missing, and where `value` or `in` is.
     allowed: [&'static str; 2],
 }
@@ -323,9 +370,85 @@ fn no_step<T>(section: &Section<'_>, kinds: &[StepKind<T>], others: &str) -> Inv
     section.missing(names[0], &format!("one of {others}{}", names.join(", ")))
 }
 
-fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
-    let allowed = "the beginning of a path, for example \"/user\"";
-    let from = section.optional_by("path", allowed, path);
+/// Reads a step for a header; `None` if the step is another one.
+fn read_header_step(
+    section: &mut Section<'_>,
+    names: Option<&HeaderNames>,
+) -> Read<Option<HeaderChange>> {
+    let name = |text: &str| {
+        let name: HeaderName = text.parse().ok()?;
+        let is_own = names.is_some_and(|names| !may_change(names, name.as_str().as_bytes()));
+        (!is_own).then_some(name)
+    };
+    let set = section.optional_by("set_header", HEADER, name);
+    let removed = section.optional_by("remove_header", HEADER, name);
+    let (key, name, companions) = match (set?, removed?) {
+        (Some(_), Some(_)) => {
+            return Err(section.problem("remove_header", "it beside set_header", ONE_KEY));
+        }
+        (Some(name), None) => ("set_header", name, &["value"][..]),
+        (None, Some(name)) => ("remove_header", name, &[][..]),
+        (None, None) => return Ok(None),
+    };
+    let others = ["path", "status"].into_iter();
+    let others = others.chain(BODY_STEPS.iter().map(|kind| kind.0));
+    for other in others {
+        if section.has(other) {
+            let _ = section.find(other, "");
+            return Err(section.problem(key, &format!("it beside {other}"), ONE_KEY));
+        }
+    }
+    check_companions(section, key, companions)?;
+    let value = match key {
+        "set_header" => {
+            let value = section.find("value", "a string");
+            let value = value.ok_or_else(|| section.missing("value", "a string"))?;
+            let text = value.as_str().filter(|text| text.len() <= MAX_VALUE);
+            let header = text.and_then(|text| HeaderValue::from_str(text).ok());
+            Some(header.ok_or_else(|| value.invalid("a string, as a header can have it"))?)
+        }
+        _ => None,
+    };
+    Ok(Some(HeaderChange { name, value }))
+}
+
+/// A path, or its beginning, with `{NAME}` for a segment.
+fn template(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split(['{', '}']).collect();
+    let mut names: Vec<_> = parts.iter().skip(1).step_by(2).collect();
+    let are_names = names.iter().all(|name| parameter(name).is_some());
+    let is_alternating = text.chars().filter(|letter| matches!(letter, '{' | '}'));
+    let is_alternating = is_alternating
+        .enumerate()
+        .all(|(at, letter)| (at % 2 == 0) == (letter == '{'));
+    // A segment is whole: `/a{b}` could otherwise make a path that readers understand differently.
+    let texts = || parts.iter().step_by(2);
+    let last = parts.len() / 2;
+    let are_whole = texts().enumerate().all(|(at, text)| {
+        (at == last || text.ends_with('/')) && (at == 0 || text.is_empty() || text.starts_with('/'))
+    });
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    let is_valid =
+        are_names && is_alternating && are_whole && parts.len() % 2 == 1 && names.len() == count;
+    if count == 0 {
+        return path(text);
+    }
+    let texts: Vec<&str> = texts().copied().collect();
+    // The texts as paths are compared; "x" stands for each segment.
+    path(&texts.join("x")).filter(|compared| is_valid && *compared == texts.join("x"))?;
+    Some(text.to_owned())
+}
+
+fn read_request_step(
+    section: &mut Section<'_>,
+    names: Option<&HeaderNames>,
+) -> Read<RequestChange> {
+    if let Some(header) = read_header_step(section, names)? {
+        return Ok(RequestChange::Header(header));
+    }
+    let from = section.optional_by("path", TEMPLATE, template);
     let step = read_step(section, &REQUEST_STEPS, |section, key| {
         section.optional_by(key, PARAMETER, parameter)
     });
@@ -334,12 +457,14 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
         value.as_str().map(str::to_owned)
     });
     let values = section.list("values", &[], VALUES, pair);
+    let otherwise = read_otherwise(section, |value| value.as_str().map(str::to_owned));
     let (from, step) = (from?, step?);
     let beside = Beside {
         to: to?,
         within: None,
         value: value?,
         values: values?,
+        otherwise: otherwise?,
         allowed: ["the new name", "a string"],
         section,
     };
@@ -349,7 +474,7 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
         let to = beside.to_as(allowed, |to| {
             // Otherwise what follows `from` would make an empty segment.
             let fits = from.ends_with('/') || !to.ends_with('/');
-            path(to).filter(|_| fits && step.is_none())
+            template(to).filter(|_| fits && step.is_none())
         })?;
         let (from, to) = (from.into(), to.into());
         return Ok(RequestChange::Path { from, to });
@@ -361,7 +486,13 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
     Ok(RequestChange::Param { name, effect })
 }
 
-fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
+fn read_response_step(
+    section: &mut Section<'_>,
+    names: Option<&HeaderNames>,
+) -> Read<ResponseStep> {
+    if let Some(header) = read_header_step(section, names)? {
+        return Ok(ResponseStep::Header(header));
+    }
     let status = section.optional_number("status", &(200..=599));
     if !matches!(status, Ok(Some(_))) {
         return read_body_step(section).map(ResponseStep::Body);
@@ -383,18 +514,20 @@ fn read_body_step(section: &mut Section<'_>) -> Read<Operation> {
     });
     let allowed = "a name in the same object; of move and copy a path";
     let to = section.optional_by("to", allowed, not_empty);
-    let allowed = "\"[]\", an array, or the name of an object's member";
+    let allowed = "\"[]\", an array; \"[0]\", its first item; or the name of an object's member";
     let within = section.optional_by("in", allowed, container);
-    let types = json!({ "type": ["string", "integer", "boolean"] });
-    section.describe("value", VALUE, types);
+    section.describe("value", VALUE, json!({}));
     let value = read_value(section, VALUE, json_value);
     let values = section.list("values", &[], VALUES, pair);
+    section.describe("else", ELSE, json!({}));
+    let otherwise = read_otherwise(section, json_value);
     let step = step?;
     let beside = Beside {
         to: to?,
         within: within?,
         value: value?,
         values: values?,
+        otherwise: otherwise?,
         allowed: ["what the step needs"; 2],
         section,
     };
@@ -423,12 +556,26 @@ fn read_value(
         .ok_or_else(|| value.invalid(allowed))
 }
 
+/// Reads `else`: what happens to a value that `values` does not have.
+fn read_otherwise(
+    section: &mut Section<'_>,
+    reader: impl Fn(&Value<'_>) -> Option<String>,
+) -> Read<Otherwise> {
+    match section.find("else", ELSE) {
+        None => Ok(Otherwise::Fail),
+        Some(value) if value.as_str() == Some("keep") => Ok(Otherwise::Keep),
+        Some(value) => {
+            let read = reader(&value).map(Otherwise::Value);
+            read.ok_or_else(|| value.invalid(ELSE))
+        }
+    }
+}
+
 /// `value` as JSON.
 fn json_value(value: &Value<'_>) -> Option<String> {
-    let text = value.as_str().filter(|text| text.len() <= MAX_VALUE);
-    let number = || value.as_integer().map(|number| number.to_string());
-    let flag = || value.as_bool().map(|flag| flag.to_string());
-    text.map(json_text).or_else(number).or_else(flag)
+    let json = value.to_json()?.to_string();
+    let length = value.as_str().map_or(json.len(), str::len);
+    (length <= MAX_VALUE).then_some(json)
 }
 
 fn not_empty(text: &str) -> Option<String> {
@@ -438,6 +585,7 @@ fn not_empty(text: &str) -> Option<String> {
 fn container(text: &str) -> Option<Container> {
     not_empty(text).map(|name| match &*name {
         "[]" => Container::Array,
+        "[0]" => Container::First,
         _ => Container::Object(name),
     })
 }

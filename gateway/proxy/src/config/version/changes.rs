@@ -1,11 +1,15 @@
 //! Changes that turn the requests and responses of one version into another version's. CONTRACT 5.
 
-use std::ops::RangeInclusive;
+use std::{fmt, ops::RangeInclusive, sync::Arc};
 
+use http::{HeaderName, HeaderValue};
 use ring::digest;
-use signpost_bridge::Operation;
+use signpost_bridge::{Operation, Otherwise};
+use signpost_protocol::header::{HeaderNames, HeaderRole};
+use url::form_urlencoded::parse;
 
-use crate::{config::path_pattern::PathPattern, request::Method};
+use super::backend::Backend;
+use crate::{config::path_pattern::PathPattern, request::Method, wire::syntax::field::HOP_BY_HOP};
 
 /// The changes of a version, in the order in which they apply.
 #[derive(Clone, Debug)]
@@ -36,13 +40,73 @@ pub struct Change {
     pub response: Box<[Operation]>,
     /// The status that a response gets.
     pub status: Option<u16>,
+    /// What it does with the headers of a response.
+    pub headers: Box<[HeaderChange]>,
+    /// What changes requests and responses in place of steps.
+    pub converter: Option<Converter>,
+}
+
+/// A server of the operator's that changes requests and responses.
+#[derive(Clone)]
+pub struct Converter {
+    /// Where it listens.
+    pub backend: Arc<Backend>,
+}
+
+/// Only the address: a digest that had the backend's number would change with every other backend.
+impl fmt::Debug for Converter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses = self.backend.upstream.addresses.iter();
+        let addresses = addresses.map(|address| (&address.host_port, address.tls.is_some()));
+        formatter.debug_list().entries(addresses).finish()
+    }
+}
+
+/// One step for a header: it gets a value, or is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderChange {
+    /// Its name.
+    pub name: HeaderName,
+    /// Its value; `None`: the header is left out.
+    pub value: Option<HeaderValue>,
+}
+
+/// Whether changes may touch a header: not what the gateway writes, what belongs to a connection or to a login, or what the
+/// form of a body depends on.
+pub(crate) fn may_change(names: &HeaderNames, name: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 12] = [
+        b"accept-encoding",
+        b"deprecation",
+        b"if-modified-since",
+        b"if-none-match",
+        b"if-range",
+        b"range",
+        b"ratelimit",
+        b"ratelimit-policy",
+        b"set-cookie",
+        b"strict-transport-security",
+        b"sunset",
+        b"www-authenticate",
+    ];
+    const CORS: &[u8] = b"access-control-";
+    let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
+    let is_of_cors = name
+        .get(..CORS.len())
+        .is_some_and(|beginning| beginning.eq_ignore_ascii_case(CORS));
+    let role = names.role_of(name);
+    matches!(role, HeaderRole::Ordinary | HeaderRole::ContentType)
+        && !is_of_cors
+        && !OTHERS.iter().chain(&HOP_BY_HOP).any(is)
+        && !is(&names.version_source.as_str().as_bytes())
 }
 
 /// One step of a change of a request. Names are decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestChange {
-    /// The path, or its beginning, is replaced.
+    /// The path, or its beginning, is replaced. `{NAME}` is a segment, or a parameter of the query.
     Path { from: Box<str>, to: Box<str> },
+    /// What happens to a header.
+    Header(HeaderChange),
     /// What happens to a parameter.
     Param { name: Box<str>, effect: ParamEffect },
 }
@@ -61,7 +125,21 @@ pub enum ParamEffect {
     /// It gets this value.
     Constant { value: Box<str> },
     /// Its values are replaced, each by another one.
-    Map { values: Box<[(Box<str>, Box<str>)]> },
+    Map {
+        values: Box<[(Box<str>, Box<str>)]>,
+        otherwise: Otherwise,
+    },
+}
+
+/// A path at the other version, and what of the query it is made of.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// The path.
+    pub path: String,
+    /// The parameters of the query that it has now.
+    pub taken: Vec<Box<str>>,
+    /// The segments that are parameters now.
+    pub given: Vec<(Box<str>, String)>,
 }
 
 impl Changes {
@@ -91,21 +169,40 @@ impl Changes {
         self.iter().filter(move |change| change.takes(method, path))
     }
 
-    /// The path at the other version; `None` if it is the same.
-    #[must_use]
-    pub fn path(&self, method: Method, path: &str) -> Option<String> {
-        // The path of the client chooses the changes; each step then sees the path that the step before left.
-        let steps = self.of(method, path).flat_map(|change| &change.request);
-        steps.fold(None, |changed, step| match step {
-            RequestChange::Path { from, to } => {
-                let before = changed.as_deref().unwrap_or(path);
-                // As a text, not by segments: conf/guides/bridges.md tells operators that `/account` begins
-                // `/accounts`, too.
-                let rest = before.strip_prefix(&**from);
-                rest.map(|rest| format!("{to}{rest}")).or(changed)
+    /// The path at the other version; `None` if it is the same. The path of the client chooses the changes; each step then
+    /// sees the path that the step before left, and the query as sent.
+    ///
+    /// # Errors
+    ///
+    /// A parameter of the query cannot be a segment: the change, and why, without the value.
+    pub fn path(
+        &self,
+        method: Method,
+        path: &str,
+        query: &str,
+    ) -> Result<Option<ChangedPath>, (&Change, String)> {
+        let mut changed = None;
+        for change in self.iter().filter(|change| change.takes(method, path)) {
+            for step in &change.request {
+                if let RequestChange::Path { from, to } = step {
+                    let step = replaced((from, to), path, query, &mut changed);
+                    step.map_err(|why| (change, why))?;
+                }
             }
-            RequestChange::Param { .. } => changed,
-        })
+        }
+        Ok(changed)
+    }
+
+    /// The first converter of requests with this method and path, and the change that names it.
+    pub(crate) fn converter(&self, method: Method, path: &str) -> Option<(&Change, &Converter)> {
+        let mut changes = self.iter().filter(|change| change.takes(method, path));
+        changes.find_map(|change| Some((change, change.converter.as_ref()?)))
+    }
+
+    /// The backends of all converters.
+    pub fn converters(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        let converters = self.iter().filter_map(|change| change.converter.as_ref());
+        converters.map(|converter| &converter.backend)
     }
 
     /// The paths of changes that take a request.
@@ -143,7 +240,10 @@ impl Change {
     }
 
     fn changes_responses(&self) -> bool {
-        !self.response.is_empty() || self.status.is_some()
+        !self.response.is_empty()
+            || self.status.is_some()
+            || !self.headers.is_empty()
+            || self.converter.is_some()
     }
 
     /// Whether it changes responses with this status.
@@ -159,4 +259,90 @@ impl Change {
             .iter()
             .any(|passed| **passed == *content_type)
     }
+}
+
+/// Replaces the beginning of a path by a step, if it has it, and the query has what the new path needs.
+fn replaced(
+    (from, to): (&str, &str),
+    path: &str,
+    query: &str,
+    changed: &mut Option<ChangedPath>,
+) -> Result<(), String> {
+    let before = changed.as_ref().map_or(path, |changed| &changed.path);
+    let Some((mut segments, rest)) = matched(from, before) else {
+        return Ok(());
+    };
+    let (mut new, mut taken) = (String::new(), Vec::new());
+    let mut parts = to.split(['{', '}']);
+    while let Some(text) = parts.next() {
+        new.push_str(text);
+        let Some(name) = parts.next() else { break };
+        if let Some(at) = segments.iter().position(|(known, _)| *known == name) {
+            new.push_str(segments.remove(at).1);
+            continue;
+        }
+        let mut values = parse(query.as_bytes()).filter(|(known, _)| known == name);
+        match (values.next(), values.next()) {
+            // As any step: an absent parameter is left alone.
+            (None, _) => return Ok(()),
+            (Some((_, value)), None) => new.push_str(
+                &segment(&value).ok_or_else(|| format!("{name} is no segment of a path"))?,
+            ),
+            (Some(_), Some(_)) => return Err(format!("{name} is there twice")),
+        }
+        taken.push(Box::from(name));
+    }
+    new.push_str(rest);
+    let given = segments.into_iter();
+    let given: Vec<_> = given
+        .map(|(name, segment)| (name.into(), decoded(segment)))
+        .collect();
+    let changed = changed.get_or_insert_default();
+    changed.path = new;
+    changed.taken.extend(taken);
+    changed.given.extend(given);
+    Ok(())
+}
+
+/// The segments of a path, each with its name in the pattern; and what follows. As a text, not by segments:
+/// conf/guides/bridges.md tells operators that `/account` begins `/accounts`, too.
+fn matched<'p>(pattern: &'p str, path: &'p str) -> Option<(Vec<(&'p str, &'p str)>, &'p str)> {
+    let (mut segments, mut rest) = (Vec::new(), path);
+    let mut parts = pattern.split(['{', '}']);
+    while let Some(text) = parts.next() {
+        rest = rest.strip_prefix(text)?;
+        let Some(name) = parts.next() else { break };
+        let (segment, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if segment.is_empty() {
+            return None;
+        }
+        segments.push((name, segment));
+        rest = behind;
+    }
+    Some((segments, rest))
+}
+
+/// A value as a segment in the form in which paths are compared. `None` if readers could understand it differently.
+fn segment(value: &str) -> Option<String> {
+    let unsafe_end = value.ends_with(['.', ' ']) || value.is_empty();
+    if unsafe_end || value.contains(['/', '\\', ';']) || value.contains(char::is_control) {
+        return None;
+    }
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    Some(value.bytes().map(encoded).collect())
+}
+
+/// What a segment stands for.
+fn decoded(segment: &str) -> String {
+    // Unlike in a query, `+` is no space.
+    let pair = format!("={}", segment.replace('+', "%2B").replace('&', "%26"));
+    let mut pairs = parse(pair.as_bytes());
+    pairs
+        .next()
+        .map_or_else(String::new, |(_, value)| value.into_owned())
 }

@@ -124,7 +124,7 @@ impl ServedVersion {
         let name: Read<Version> = name.parse().map_err(|_| Invalid);
         let shadow = read_shadow(section, name.as_ref().ok(), reading);
         let is_used = !matches!((&bridge, &shadow), (Ok(None), Ok(None)));
-        let changes = read_changes(section, is_used, reading);
+        let changes = read_changes(section, (name.as_ref().ok(), is_used), reading);
         let has_changes = matches!(&changes, Ok(Some(_)) | Err(Invalid));
         let unproven = read_unproven(section, has_changes, reading);
         let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);

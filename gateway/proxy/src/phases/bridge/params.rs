@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use signpost_bridge::Otherwise;
 use signpost_protocol::sign::{SIGN, TIME};
 use url::form_urlencoded::{byte_serialize, parse};
 
-use crate::config::{ParamEffect, RequestChange};
+use crate::config::{ChangedPath, ParamEffect, RequestChange};
 
 /// The pairs of query and form, in order.
 pub(super) struct Pairs<'r> {
@@ -44,6 +45,21 @@ impl<'r> Pairs<'r> {
         self.all.retain(|pair| !signs(pair));
     }
 
+    /// Applies what a changed path has taken of them, and gives back.
+    ///
+    /// # Errors
+    ///
+    /// A parameter exists already.
+    pub(super) fn apply_path(&mut self, path: &ChangedPath) -> Result<(), String> {
+        self.all
+            .retain(|pair| !path.taken.contains(&Box::from(&*pair.name)));
+        for (name, value) in &path.given {
+            self.check_absent(name)?;
+            self.add(name, value);
+        }
+        Ok(())
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -55,7 +71,7 @@ impl<'r> Pairs<'r> {
     ///
     /// It does not apply: why, without a value of the request.
     pub(super) fn apply(&mut self, step: &RequestChange) -> Result<(), String> {
-        // Paths were changed before the request had its backend.
+        // Paths were changed before the request had its backend; headers change beside its head.
         let RequestChange::Param { name, effect } = step else {
             return Ok(());
         };
@@ -83,13 +99,19 @@ impl<'r> Pairs<'r> {
                 self.all.retain(|pair| !pair.is_named(name));
                 self.add(name, value);
             }
-            ParamEffect::Map { values } => {
+            ParamEffect::Map { values, otherwise } => {
                 for pair in self.named_mut(name) {
                     let (_, value) = decoded(&pair.wire);
                     let mut values = values.iter();
                     let entry = values.find(|(from, _)| **from == *value);
-                    let (_, to) =
-                        entry.ok_or_else(|| format!("{name} has a value without an entry"))?;
+                    let to = match (entry, otherwise) {
+                        (Some((_, to)), _) => &**to,
+                        (None, Otherwise::Value(to)) => to,
+                        (None, Otherwise::Keep) => continue,
+                        (None, Otherwise::Fail) => {
+                            return Err(format!("{name} has a value without an entry"));
+                        }
+                    };
                     pair.wire = Cow::Owned(format!("{}={}", pair.key(), encoded(to)));
                 }
             }

@@ -9,10 +9,10 @@ use signpost_bridge::apply;
 use tokio::sync::Semaphore;
 
 use crate::{
-    config::{Change, Changes},
+    config::{Change, Changes, HeaderChange},
     limits::places::{Place, Places},
     request::{
-        Method,
+        Method, is_named,
         recorder::{WholeResponse, media_type},
         rejection::Rejection,
     },
@@ -85,7 +85,7 @@ pub(crate) async fn change_held(
 }
 
 /// Limit of a changed body, in bytes: copies can make it larger.
-pub(super) const MAX_CHANGED: usize = 4 * MAX_BODY;
+pub(crate) const MAX_CHANGED: usize = 4 * MAX_BODY;
 
 /// Fields that are about the body as it was.
 const OF_BODY: [&str; 7] = [
@@ -112,6 +112,21 @@ pub(crate) fn applies(
     let content_type = media_type(content_type);
     let mut of_response = applying(changes, (method, path), status, &content_type);
     of_response.next().is_some()
+}
+
+/// Whether the converter of a request changes this whole response.
+pub(crate) fn converts(
+    changes: &Changes,
+    (method, path): (Method, &str),
+    response: &WholeResponse,
+) -> bool {
+    let converter = changes.converter(method, path);
+    converter.is_some_and(|(change, _)| {
+        let is_whole = response.is_complete && !response.is_too_large;
+        is_whole
+            && change.changes_status(response.status)
+            && !change.passes_type(&response.content_type())
+    })
 }
 
 fn applying<'c>(
@@ -145,17 +160,22 @@ pub(crate) fn change_response(
         })?;
     }
     if is_changed {
-        let is_one_of = |name: &[u8], fields: &[&str]| {
-            let mut fields = fields.iter();
-            fields.any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
-        };
-        // A validator or a digest of the body before would let a client or a cache take the changed one for it.
-        let has_body = response.has_body;
-        response.fields.retain(|(name, _)| {
-            !is_one_of(name, &OF_BODY) && (has_body || !is_one_of(name, &OF_ANY_BODY))
-        });
+        forget_body(&mut response);
     }
     Ok(response)
+}
+
+/// Removes what is said of the body before a change.
+pub(crate) fn forget_body(response: &mut WholeResponse) {
+    let is_one_of = |name: &[u8], fields: &[&str]| {
+        let mut fields = fields.iter();
+        fields.any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
+    };
+    // A validator or a digest of the body before would let a client or a cache take the changed one for it.
+    let has_body = response.has_body;
+    response.fields.retain(|(name, _)| {
+        !is_one_of(name, &OF_BODY) && (has_body || !is_one_of(name, &OF_ANY_BODY))
+    });
 }
 
 /// Applies a change to a response. Returns whether its body is another one now; an error says why the change does not apply.
@@ -176,6 +196,9 @@ fn apply_change(
     let had_body = !response.body.is_empty();
     if let Some(status) = change.status {
         set_status(response, status);
+    }
+    for header in &change.headers {
+        set_header(response, header);
     }
     // A change can be about the status alone; an empty body is no JSON to which steps could apply.
     if change.response.is_empty() || response.body.is_empty() {
@@ -204,7 +227,19 @@ pub(crate) fn is_json(content_type: &str) -> bool {
     content_type == "application/json" || content_type.ends_with("+json")
 }
 
-fn set_status(response: &mut WholeResponse, status: u16) {
+/// Gives a header its value, or leaves it out.
+pub(crate) fn set_header(response: &mut WholeResponse, change: &HeaderChange) {
+    response
+        .fields
+        .retain(|(name, _)| !is_named(name, &change.name));
+    let name = change.name.as_str().as_bytes().to_vec();
+    let value = change.value.iter();
+    response
+        .fields
+        .extend(value.map(|value| (name.clone(), value.as_bytes().to_vec())));
+}
+
+pub(crate) fn set_status(response: &mut WholeResponse, status: u16) {
     response.status = status;
     // The reason phrase belonged to another status.
     response.reason = Vec::new();

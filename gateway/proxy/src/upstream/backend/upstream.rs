@@ -17,7 +17,12 @@ use super::{
 };
 use crate::{
     config::Timeouts,
-    request::{Method, client::Client, rejection::Rejection},
+    request::{
+        Method,
+        client::{Client, ResponseHead},
+        recorder::{Keep, Recorder, WholeResponse},
+        rejection::Rejection,
+    },
     tls::backend::Endpoint,
     upstream::routing::{destination::Destination, status::BackendEvent},
 };
@@ -140,6 +145,37 @@ impl BackendClient {
             }
             destination.count(BackendEvent::Retry);
         }
+    }
+
+    /// Sends a request and takes the whole response, with a body of at most `limit` bytes. `client` only ends the exchange.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::send`]; or the response belongs to a request with another id than `id`.
+    pub(crate) async fn fetch<C: Client>(
+        &self,
+        request: BackendRequest<'_>,
+        destination: &mut Destination<'_>,
+        id: &RequestId,
+        limit: usize,
+        client: &mut C,
+    ) -> Result<WholeResponse, Rejection> {
+        let keep = |_: &ResponseHead<'_>, _: &[u8]| Keep::Whole;
+        let mut recorder = Recorder::new(client, limit, keep);
+        let mut response = self.send(request, destination, &mut recorder).await?;
+        response.check_id(id)?;
+        let (head, bytes) = response.head();
+        let response_head = ResponseHead {
+            status: head.status,
+            reason: b"",
+            body: head.body.into(),
+        };
+        recorder.begin(response_head, head.fields(bytes));
+        let (idle_seconds, mut passed) = (destination.idle_seconds(), 0);
+        let relayed = self.relay(response, (idle_seconds, None), &mut recorder, &mut passed);
+        // A body that is too large is broken off: it is kept as such.
+        let _ = relayed.await;
+        Ok(recorder.kept().unwrap_or_default())
     }
 
     /// Relays the body of a response to the client and counts its bytes in `passed`. If it was read to its end, its connection

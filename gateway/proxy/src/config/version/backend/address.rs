@@ -161,6 +161,23 @@ fn is_host_name(host: &str) -> bool {
             .is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Reads the address of a converter; `None` if there is none.
+pub(super) fn converter(
+    section: &mut Section<'_>,
+    own: &[SocketAddr],
+) -> Read<Option<BackendAddress>> {
+    const CONVERTER: &str = "an IP address and port, or a host name and port, without TLS";
+    let Some(value) = section.find("converter", CONVERTER) else {
+        return Ok(None);
+    };
+    let read = address(&value, CONVERTER, own)?;
+    if read.1 {
+        return Err(value.invalid(CONVERTER));
+    }
+    value.set(shown(&read));
+    Ok(Some(read.0))
+}
+
 /// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
 pub(super) fn addresses(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     let single = section.find("backend", ALLOWED);

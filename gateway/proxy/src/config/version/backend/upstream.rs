@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use signpost_kit::config::{Read, Section};
 
 use super::{
-    address::{BackendAddress, HostPort, addresses},
+    address::{self, BackendAddress, HostPort, addresses},
     health::HealthChecks,
     tls::with_tls,
 };
@@ -32,6 +32,9 @@ const DEFAULT_OUT_SECONDS: u64 = 2;
 
 /// Default of `idle_seconds`: less than the 120 s of the login service, so that the gateway closes first.
 const DEFAULT_IDLE_SECONDS: u16 = 90;
+
+/// Of a converter: less than the 5 s of Node, and of most simple servers.
+const DEFAULT_CONVERTER_IDLE_SECONDS: u16 = 4;
 
 /// Which health checks a backend has if the file says nothing of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,6 +131,22 @@ impl Upstream {
             out,
             idle_seconds,
         })
+    }
+
+    /// Reads the address of a converter; `None` if there is none.
+    pub(in crate::config::version) fn converter(
+        section: &mut Section<'_>,
+        reading: &Reading<'_>,
+    ) -> Read<Option<Self>> {
+        let address = address::converter(section, reading.gateway.own)?;
+        Ok(address.map(|address| Self {
+            fixed: address.endpoint(),
+            addresses: vec![address],
+            balance: Balance::RoundRobin,
+            checks: None,
+            out: Duration::from_secs(DEFAULT_OUT_SECONDS),
+            idle_seconds: DEFAULT_CONVERTER_IDLE_SECONDS,
+        }))
     }
 
     /// Whether one of its addresses is in `own`, addresses of this machine.

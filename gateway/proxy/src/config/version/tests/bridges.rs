@@ -1,7 +1,10 @@
 //! Bridges, changes and shadows, and every invalid form.
 
 use super::*;
-use crate::{config::AccountCheck, request::Method};
+use crate::{
+    config::{AccountCheck, ChangedPath},
+    request::Method,
+};
 
 fn bridged(further: &str) -> String {
     format!(
@@ -99,12 +102,13 @@ fn changes_are_read() {
         (change.request.len(), change.response.len(), change.status),
         (2, 11, Some(201))
     );
-    assert_eq!(
-        changes.path(Method::Post, "/a/b/c").as_deref(),
-        Some("/new/b/c")
-    );
-    assert_eq!(changes.path(Method::Get, "/a/b/c"), None);
-    assert_eq!(changes.path(Method::Post, "/b"), None);
+    let path = |method, path| {
+        let changed = changes.path(method, path, "").unwrap();
+        changed.map(|changed| changed.path)
+    };
+    assert_eq!(path(Method::Post, "/a/b/c").as_deref(), Some("/new/b/c"));
+    assert_eq!(path(Method::Get, "/a/b/c"), None);
+    assert_eq!(path(Method::Post, "/b"), None);
     for (status, changed) in [(200, true), (201, false), (404, true), (500, false)] {
         assert_eq!(change.changes_status(status), changed, "{status}");
     }
@@ -117,6 +121,89 @@ fn changes_are_read() {
     let other = other.versions.named(b"v3").unwrap().changes().unwrap();
     assert_ne!(changes.digest(), other.digest());
     assert_eq!(changes.digest().len(), 16);
+}
+
+fn changes(steps: &str) -> Arc<Changes> {
+    let change = format!("[[versions.v3.changes]]\nname = 'a'\npaths = ['/**']\n{steps}\n");
+    let config = load(&bridged(&change)).unwrap();
+    Arc::clone(config.versions.named(b"v3").unwrap().changes().unwrap())
+}
+
+#[test]
+fn a_parameter_becomes_a_segment_and_back() {
+    let there = changes("request = [{ path = '/order', to = '/orders/{id}/all' }]");
+    let back = changes("request = [{ path = '/orders/{id}/all', to = '/order' }]");
+    let exchanged = changes("request = [{ path = '/a/{x}/{y}', to = '/b/{y}/{x}' }]");
+    let path = |changes: &Changes, path: &str, query: &str| {
+        let changed = changes.path(Method::Get, path, query);
+        changed.map_err(|(change, why)| format!("{} {why}", change.name))
+    };
+    let is = |path: &str, taken: &[&str], given: &[(&str, &str)]| {
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).to_owned()));
+        Ok(Some(ChangedPath {
+            path: path.to_owned(),
+            taken: taken.iter().map(|name| (*name).into()).collect(),
+            given: given.collect(),
+        }))
+    };
+    assert_eq!(
+        path(&there, "/order", "a=1&id=%C3%A9+%25"),
+        is("/orders/%C3%A9%20%25/all", &["id"], &[])
+    );
+    assert_eq!(
+        path(&there, "/order/x", "id=7"),
+        is("/orders/7/all/x", &["id"], &[])
+    );
+    assert_eq!(path(&there, "/order", "ID=7"), Ok(None));
+    for (query, why) in [
+        ("id=1&id=2", "a id is there twice"),
+        ("id=", "a id is no segment of a path"),
+        ("id=.", "a id is no segment of a path"),
+        ("id=a%2Fb", "a id is no segment of a path"),
+        ("id=a%5Cb", "a id is no segment of a path"),
+        ("id=a%3Bb", "a id is no segment of a path"),
+        ("id=%00", "a id is no segment of a path"),
+    ] {
+        assert_eq!(
+            path(&there, "/order", query),
+            Err(why.to_owned()),
+            "{query}"
+        );
+    }
+    assert_eq!(
+        path(&back, "/orders/a+%26%C3%A9/all/b", ""),
+        is("/order/b", &[], &[("id", "a+&é")])
+    );
+    assert_eq!(path(&back, "/orders//all", ""), Ok(None));
+    assert_eq!(path(&back, "/orders/7", ""), Ok(None));
+    assert_eq!(path(&exchanged, "/a/1/2/3", ""), is("/b/2/1/3", &[], &[]));
+}
+
+#[test]
+fn a_converter_is_a_backend_of_its_own() {
+    let change = |address: &str, further: &str| {
+        changes(&format!(
+            "converter = '{address}'\nstatus = ['2xx', '404']\n{further}"
+        ))
+    };
+    let one = change("127.0.0.1:9", "");
+    let (named, converter) = one.converter(Method::Get, "/x").unwrap();
+    assert_eq!(converter.backend.name.to_string(), "v3 (converter a)");
+    assert!(named.changes_status(404) && !named.changes_status(500));
+    assert!(one.change_responses(Method::Get, "/x"));
+    assert!(converter.backend.secret.is_none());
+    // The digest has the address, and nothing of the other backends.
+    assert_eq!(
+        one.digest(),
+        change(
+            "127.0.0.1:9",
+            "[[routes]]\npath = '/y'\nbackend = '127.0.0.1:8'"
+        )
+        .digest()
+    );
+    assert_ne!(one.digest(), change("127.0.0.1:10", "").digest());
 }
 
 #[test]
@@ -165,7 +252,11 @@ fn each_invalid_change_is_reported() {
             "response[0].values: missing",
         ),
         (
-            "name = 'a'\npaths = ['/a']\nresponse = [{ default = '$.a', value = [] }]",
+            "name = 'a'\npaths = ['/a']\nresponse = [{ default = '$.a', value = [2027-03-01] }]",
+            "response[0].value: found",
+        ),
+        (
+            "name = 'a'\npaths = ['/a']\nresponse = [{ default = '$.a', value = inf }]",
             "response[0].value: found",
         ),
         (
@@ -201,6 +292,51 @@ fn each_invalid_change_is_reported() {
         assert!(report.contains(expected), "{change}: {report}");
     }
     for (steps, expected) in [
+        (
+            "request = [{ set_header = 'X-Gateway-App', value = 'b' }]",
+            "request[0].set_header: found 'X-Gateway-App'",
+        ),
+        (
+            "request = [{ remove_header = 'Acme-X-Authorization' }]",
+            "request[0].remove_header: found 'Acme-X-Authorization'",
+        ),
+        (
+            "response = [{ set_header = 'Set-Cookie', value = 'a=b' }]",
+            "response[0].set_header: found 'Set-Cookie'",
+        ),
+        (
+            "response = [{ remove_header = 'Acme-X-Version-Source' }]",
+            "response[0].remove_header: found 'Acme-X-Version-Source'",
+        ),
+        (
+            "response = [{ set_header = 'A', value = \"b\\nc\" }]",
+            "response[0].value: found",
+        ),
+        (
+            "response = [{ set_header = 'A', value = 'b', status = 200 }]",
+            "response[0].set_header: found it beside status",
+        ),
+        (
+            "response = [{ remove_header = 'A', value = 'b' }]",
+            "response[0].value: found it beside remove_header",
+        ),
+        (
+            "request = [{ path = '/a/{b', to = '/c' }]",
+            "request[0].path: found '/a/{b'",
+        ),
+        (
+            "request = [{ path = '/a', to = '/c{b}' }]",
+            "request[0].to: found \"/c{b}\"",
+        ),
+        (
+            "request = [{ path = '/a', to = '/c/{sign}' }]",
+            "request[0].to: found \"/c/{sign}\"",
+        ),
+        (
+            "converter = '127.0.0.1:9'\nrequest = [{ remove = 'a' }]",
+            "converter: found it beside steps",
+        ),
+        ("converter = 'https://a:1'", "converter: found"),
         (
             "response = [{ status = 200, rename = '$.a', to = 'b' }]",
             "response[0].status: found it beside another one",

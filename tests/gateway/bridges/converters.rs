@@ -1,0 +1,345 @@
+//! Converters: what they get, what they may return, and each way in which one fails.
+
+use end_to_end::{
+    clock::now_ms,
+    metrics::Scrape,
+    program::Program,
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
+    scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
+    stack::Stack,
+    waiting::until,
+};
+use serde_json::{Value, json};
+
+/// Version 3 has no backend of its own; a converter changes what its clients send and get.
+async fn start(converter: &str) -> (Stack, RecordingBackend) {
+    let backend = RecordingBackend::start().await;
+    let toml = format!(
+        "[versions.v2]\ngateway_secret = 'of-v2-4283fefc63f0cd0e'\nroutes = [{{ path = '/other/', backend = '{converter}' }}]\n\
+         [versions.v3]\nbridge = 'v2'\n[[versions.v3.changes]]\nname = 'steps'\npaths = ['/order']\n\
+         request = [{{ path = '/order', to = '/orders/{{id}}' }}, {{ set_header = 'X-A', value = 'b' }}]\n\
+         response = [{{ constant = '$.last', value = [1.5, {{ a = true }}] }}, {{ remove_header = 'X-B' }}]\n\
+         [[versions.v3.changes]]\nname = 'orders'\npaths = ['/order', '/orders']\nconverter = '{converter}'\n"
+    );
+    let builder = Stack::builder().in_front_of(&backend).gateway(&toml);
+    (builder.start().await, backend)
+}
+
+fn script(status: &str, body: &Value) -> Script {
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    Script {
+        bytes: format!("{head}{body}").into_bytes(),
+        pace: Pace::AtOnce,
+        start: Start::AfterRequest,
+        ending: Ending::Open,
+    }
+}
+
+fn request() -> Value {
+    json!({ "method": "POST", "path": "/orders/9", "query": "a=%20", "headers": { "x-new": "1", "content-type": "text/plain" },
+            "body": "new" })
+}
+
+fn response() -> Value {
+    json!({ "status": 201, "headers": { "content-type": "application/json", "x-b": "2" }, "body": { "big": 1 } })
+}
+
+#[tokio::test]
+async fn a_converter_changes_all_but_what_is_the_gateways() {
+    let converter = ScriptedBackend::start().await;
+    converter.script("/request", script("200 OK", &request()));
+    converter.script("/response", script("200 OK", &response()));
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    backend.behave(Behaviour {
+        head: "HTTP/1.1 204 No Content\r\nETag: \"a\"\r\nX-Old: 1\r\nSet-Cookie: a=b\r\n"
+            .to_owned(),
+        body: Vec::new(),
+        ..Behaviour::default()
+    });
+    let client = stack.client();
+    let call = client.get("/order").query("id", "a b").version("v3");
+    let got = call.header("X-Mine", "1").send().await;
+    assert_eq!(
+        (got.status.as_u16(), got.header("x-b"), got.header("x-old")),
+        (201, None, None)
+    );
+    assert_eq!(
+        (got.header("etag"), got.header("set-cookie")),
+        (None, Some("a=b"))
+    );
+    assert_eq!(got.header("acme-x-version"), Some("v3"));
+    assert_eq!(got.text(), r#"{"big":1,"last":[1.5,{"a":true}]}"#);
+    let sent = backend.requests().pop().unwrap();
+    assert_eq!(
+        (&*sent.method, &*sent.target, &*sent.body),
+        ("POST", "/orders/9?a=%20", &b"new"[..])
+    );
+    for (name, value) in [
+        ("x-new", Some("1")),
+        ("x-mine", None),
+        ("x-a", None),
+        ("content-type", Some("text/plain")),
+        ("x-gateway-secret", Some("of-v2-4283fefc63f0cd0e")),
+        ("x-gateway-bridge", Some("v3")),
+        ("accept-encoding", Some("identity")),
+    ] {
+        assert_eq!(sent.value(name), value, "{name}");
+    }
+}
+
+/// What a converter gets, by one that records it; it returns no document.
+#[tokio::test]
+async fn a_converter_gets_what_it_needs_to_call_the_other_version() {
+    let converter = RecordingBackend::start().await;
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    let client = stack.client();
+    let call = client
+        .get("/order")
+        .query("id", "a b")
+        .query("c", "d")
+        .version("v3");
+    call.send().await.problem(502, "bridge_failed");
+    let got = converter.requests().pop().unwrap();
+    assert_eq!((&*got.method, &*got.target), ("POST", "/request"));
+    let document: Value = serde_json::from_slice(&got.body).unwrap();
+    assert_eq!(document["path"], "/orders/a%20b");
+    assert_eq!(
+        (&document["method"], &document["query"]),
+        (&"GET".into(), &"c=d".into())
+    );
+    assert_eq!(document["headers"]["x-a"], "b");
+    assert_eq!(document.get("body"), None);
+    let v2 = &document["backend"];
+    assert_eq!(
+        v2["addresses"],
+        json!([format!("http://{}", backend.address())])
+    );
+    assert_eq!(
+        (&v2["version"], &v2["headers"]["x-gateway-version"]),
+        (&"v2".into(), &"v2".into())
+    );
+    assert_eq!(v2["headers"]["x-gateway-secret"], "of-v2-4283fefc63f0cd0e");
+    assert_eq!(
+        v2["headers"]["x-request-id"].as_str(),
+        got.value("x-request-id")
+    );
+    assert!(backend.requests().is_empty());
+}
+
+#[tokio::test]
+async fn whatever_a_converter_does_wrong_is_a_whole_error() {
+    let converter = ScriptedBackend::start().await;
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    let with = |mut document: Value, member: &str, value: Value| {
+        document[member] = value;
+        script("200 OK", &document)
+    };
+    let bad_requests = [
+        (script("500 Oops", &request()), "its status was 500"),
+        (script("200 OK", &json!([])), "it returned no document"),
+        (
+            with(request(), "method", json!("HEAD")),
+            "it returned no method",
+        ),
+        (
+            with(request(), "path", json!("/a/../b")),
+            "no canonical path",
+        ),
+        (with(request(), "path", json!("/a b")), "no canonical path"),
+        (
+            with(request(), "path", json!("/other/1")),
+            "a path of another route",
+        ),
+        (
+            with(request(), "query", json!("a b\r\n")),
+            "a malformed query",
+        ),
+        (
+            with(request(), "body", json!({})),
+            "its content-type does not fit",
+        ),
+        (
+            with(
+                request(),
+                "headers",
+                json!({ "X-Gateway-Secret": "geheim" }),
+            ),
+            "the header x-gateway-secret",
+        ),
+        (
+            with(request(), "headers", json!({ "acme-x-version": "v2" })),
+            "the header acme-x-version",
+        ),
+        (
+            with(
+                request(),
+                "headers",
+                json!({ "transfer-encoding": "chunked" }),
+            ),
+            "the header transfer-encoding",
+        ),
+        (
+            with(request(), "headers", json!({ "x-a": "b\r\nx-c: d" })),
+            "a malformed header x-a",
+        ),
+        (
+            with(request(), "headers", json!({ "x-a": "a".repeat(70_000) })),
+            "too large a head",
+        ),
+        (
+            with(request(), "more", json!("a".repeat(1 << 20))),
+            "more than 1048576 bytes",
+        ),
+    ];
+    let client = stack.client();
+    let fails = async |why: &str| {
+        let call = client.get("/orders").query("id", "1").version("v3");
+        let problem = call.send().await.problem(502, "bridge_failed");
+        assert!(
+            problem["detail"].as_str().unwrap().contains("orders"),
+            "{problem}"
+        );
+        let log = stack.log_with(Program::Gateway, why).await;
+        assert!(
+            log.contains("the change orders does not apply") && !log.contains("geheim"),
+            "{log}"
+        );
+    };
+    for (script, why) in bad_requests {
+        converter.script("/request", script);
+        fails(why).await;
+    }
+    assert!(backend.requests().is_empty());
+    converter.script("/request", script("200 OK", &request()));
+    for (script, why) in [
+        (
+            with(response(), "status", json!(101)),
+            "no status from 200 to 599",
+        ),
+        (
+            with(
+                response(),
+                "headers",
+                json!({ "content-type": "application/json", "set-cookie": "a=b" }),
+            ),
+            "the header set-cookie",
+        ),
+        (
+            with(
+                response(),
+                "headers",
+                json!({ "content-type": "application/json", "deprecation": "@1" }),
+            ),
+            "the header deprecation",
+        ),
+        (
+            with(response(), "status", json!("200")),
+            "it returned no document",
+        ),
+    ] {
+        converter.script("/response", script);
+        fails(why).await;
+    }
+    converter.script("/response", script("200 OK", &response()));
+    backend.behave(Behaviour {
+        body: "{".into(),
+        ..Behaviour::default()
+    });
+    fails("the body is not JSON").await;
+    until("the failures to be counted", || async {
+        let metrics = Scrape::of(stack.addresses().management).await;
+        let labels = [("version", "v3"), ("change", "orders")];
+        let failures = metrics.sum("signpost_bridge_failures_total", &labels);
+        (failures == 19.0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_converter_that_is_down_or_breaks_off_fails_its_requests_only() {
+    let mut converter = RecordingBackend::start().await;
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    let client = stack.client();
+    let orders = || client.get("/orders").version("v3").signed();
+    for delivery in [Delivery::HangUp, Delivery::BreakOff] {
+        converter.behave(Behaviour {
+            body: request().to_string().into(),
+            ..Behaviour::responding(delivery)
+        });
+        orders().send().await.problem(502, "bridge_failed");
+    }
+    converter.end().await;
+    orders().send().await.problem(502, "bridge_failed");
+    assert!(backend.requests().is_empty());
+    assert_eq!(
+        client
+            .get("/free")
+            .version("v3")
+            .signed()
+            .send()
+            .await
+            .status,
+        200
+    );
+}
+
+/// The client leaves while its converter thinks: the call ends with it.
+#[tokio::test]
+async fn a_cancelled_request_cancels_the_call() {
+    let converter = RecordingBackend::start().await;
+    converter.behave(Behaviour::responding(Delivery::Never));
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    let client = stack.client();
+    let call = client.get("/orders").version("v3").signed();
+    let began = now_ms();
+    tokio::select! {
+        _ = call.try_send() => panic!("nobody has answered"),
+        _ = converter.request_number(1) => {}
+    }
+    drop(call);
+    until(
+        "the request to be recorded as one of a client that left",
+        || async {
+            stack
+                .log(Program::Gateway)
+                .contains("the client disconnected")
+                .then_some(())
+        },
+    )
+    .await;
+    assert!(now_ms() - began < 30_000);
+    assert!(backend.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_unsigned_request_gets_no_more_than_it_had() {
+    let converter = ScriptedBackend::start().await;
+    converter.script("/response", script("200 OK", &response()));
+    let (stack, backend) = start(&converter.address().to_string()).await;
+    backend.behave(Behaviour {
+        body: "{}".into(),
+        ..Behaviour::default()
+    });
+    let client = stack.client();
+    let get = json!({ "method": "GET", "path": "/orders", "query": "", "headers": {} });
+    let send = async |member: &str, value: Value| {
+        let mut document = get.clone();
+        document[member] = value;
+        converter.script("/request", script("200 OK", &document));
+        client.get("/orders").version("v3").unsigned().send().await
+    };
+    for (member, value) in [
+        ("method", json!("DELETE")),
+        ("path", json!("/admin")),
+        ("query", json!("a=1")),
+        ("body", json!("a=1")),
+    ] {
+        send(member, value).await.problem(403, "sign_missing");
+    }
+    assert!(backend.requests().is_empty());
+    assert_eq!(send("headers", json!({ "x-a": "1" })).await.status, 201);
+}

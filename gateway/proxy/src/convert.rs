@@ -103,23 +103,17 @@ impl Conversion {
         let headers = RawHeaders(head);
         let fields: Vec<_> = headers.each().collect();
         let (path, query) = target(head);
-        let sent = RequestDocument::new(self, (path, query), &fields, body);
-        let sent = sent.map_err(|why| self.failed(why))?;
+        let failed = |why| self.failed(why);
+        let sent = RequestDocument::new(self, (path, query), &fields, body).map_err(failed)?;
         let bytes = self.call(backends, "/request", &sent, client).await?;
-        self.sent = Some(sent);
-        let returned = RequestDocument::read(&bytes).map_err(|why| self.failed(why))?;
-        let new_body = document::body(&returned.headers, returned.body);
-        let new_body = new_body.map_err(|why| self.failed(why))?;
+        let returned: RequestDocument<'_> = document::read(&bytes).map_err(failed)?;
+        let new_body = document::body(&returned.headers, returned.body).map_err(failed)?;
         let method = Method::from_bytes(returned.method.as_bytes());
         let is_same_kind =
             |method: &Method| (*method == Method::Head) == (self.method == Method::Head);
         let method = method.filter(is_same_kind);
-        let method = method.ok_or_else(|| self.failed("it returned no method".into()))?;
+        let method = method.ok_or_else(|| failed("it returned no method".into()))?;
         self.check_path(path, &returned.path)?;
-        let query_byte = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-        if !returned.query.bytes().all(query_byte) {
-            return Err(self.failed("it returned a malformed query".into()));
-        }
         let is_more = method != self.method
             || returned.path != path
             || !returned.query.is_empty()
@@ -128,37 +122,47 @@ impl Conversion {
         if self.is_unsigned && is_more {
             return Err(Rejection::SignMissing(None));
         }
-        let mark = if returned.query.is_empty() { "" } else { "?" };
-        let line = format!(
-            "{} {}{mark}{} HTTP/1.1\r\n",
-            method.as_str(),
-            returned.path,
-            returned.query
-        );
-        let mut head = line.into_bytes();
-        let own = fields.into_iter();
-        let own = own.filter(|field| !self.is_shown(*field) && !is_length(field.0));
-        own.for_each(|(name, value)| write_line(&mut head, name, value));
-        for (name, value) in
-            document::fields(&returned.headers, &self.names).map_err(|why| self.failed(why))?
-        {
-            write_line(&mut head, &name, &value);
-        }
-        if !new_body.is_empty() || method.anticipates_body() {
-            write_line(
-                &mut head,
-                b"Content-Length",
-                new_body.len().to_string().as_bytes(),
-            );
-        }
-        if head.len() > HeadLimits::MAX_BYTES {
-            return Err(self.failed("it returned too large a head".into()));
-        }
+        let head = self.head(method, &returned, &fields, new_body.len());
+        let head = head.map_err(failed)?;
+        self.sent = Some(sent);
         Ok(Converted {
             head,
             body: new_body,
             method,
         })
+    }
+
+    /// The head of a returned request, without its closing empty line.
+    fn head(
+        &self,
+        method: Method,
+        returned: &RequestDocument<'_>,
+        fields: &[NameAndValue<'_>],
+        length: usize,
+    ) -> Result<Vec<u8>, String> {
+        let (path, query) = (&returned.path, &returned.query);
+        let query_byte = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        if !query.bytes().all(query_byte) {
+            return Err("it returned a malformed query".into());
+        }
+        let mark = if query.is_empty() { "" } else { "?" };
+        let line = format!("{} {path}{mark}{query} HTTP/1.1\r\n", method.as_str());
+        let mut head = line.into_bytes();
+        for (name, value) in fields {
+            if !self.is_shown((name, value)) && !name.eq_ignore_ascii_case(b"content-length") {
+                write_line(&mut head, name, value);
+            }
+        }
+        for (name, value) in document::fields(&returned.headers, &self.names)? {
+            write_line(&mut head, &name, &value);
+        }
+        if length > 0 || method.anticipates_body() {
+            write_line(&mut head, b"Content-Length", length.to_string().as_bytes());
+        }
+        match head.len() <= HeadLimits::MAX_BYTES {
+            true => Ok(head),
+            false => Err("it returned too large a head".into()),
+        }
     }
 
     /// Has a response changed.
@@ -176,17 +180,15 @@ impl Conversion {
         if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
             return Err(self.failed("the body has a Content-Encoding".into()));
         }
-        let document = ResponseDocument::write(self, &response);
-        let document = document.map_err(|why| self.failed(why))?;
+        let failed = |why| self.failed(why);
+        let document = ResponseDocument::write(self, &response).map_err(failed)?;
         let bytes = self.call(backends, "/response", &document, client).await?;
-        let changed = ResponseDocument::read(&bytes).map_err(|why| self.failed(why))?;
+        let changed: ResponseDocument<'_> = document::read(&bytes).map_err(failed)?;
         if !(200..=599).contains(&changed.status) {
-            return Err(self.failed("it returned no status from 200 to 599".into()));
+            return Err(failed("it returned no status from 200 to 599".into()));
         }
-        let body = document::body(&changed.headers, changed.body);
-        let body = body.map_err(|why| self.failed(why))?;
-        let fields = document::fields(&changed.headers, &self.names);
-        let fields = fields.map_err(|why| self.failed(why))?;
+        let body = document::body(&changed.headers, changed.body).map_err(failed)?;
+        let fields = document::fields(&changed.headers, &self.names).map_err(failed)?;
         response
             .fields
             .retain(|(name, value)| !self.is_shown((name, value)));
@@ -238,18 +240,17 @@ impl Conversion {
             fixed,
             counts,
         } = &self.converter;
-        let host = backend.upstream.addresses.first();
-        let host = host.map(|address| address.host_port.to_string());
-        let mut head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\n",
-            host.unwrap_or_default()
-        );
-        head.push_str("Content-Type: application/json\r\nX-Request-Id: ");
-        head.push_str(&String::from_utf8_lossy(self.id.as_bytes()));
-        head.push_str(&format!(
-            "\r\nContent-Length: {}\r\n\r\n",
+        let (mut addresses, id) = (backend.upstream.addresses.iter(), self.id.as_bytes());
+        let host = addresses
+            .next()
+            .map(|address| address.host_port.to_string());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nX-Request-Id: {}\r\n\
+             Content-Length: {}\r\n\r\n",
+            host.unwrap_or_default(),
+            String::from_utf8_lossy(id),
             document.get().len()
-        ));
+        );
         let (app, from) = (self.from.0.as_deref(), self.from.1);
         let destination = Destination::new(backend, balancer.as_deref(), fixed, counts, app, from)?;
         let mut destination = match self.is_copy {
@@ -264,16 +265,16 @@ impl Conversion {
             response: Some(MAX_TIME),
         };
         let called = backends.fetch(request, &mut destination, &self.id, MAX_CHANGED, client);
-        let response = match timeout(MAX_TIME, Box::pin(called)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(own @ (Rejection::ClientDisconnected | Rejection::GatewayStopping))) => {
-                return Err(own);
-            }
-            Ok(Err(rejection)) => return Err(self.failed(rejection.to_string())),
-            Err(_) => {
-                return Err(self.failed(format!("it took more than {} s", MAX_TIME.as_secs())));
-            }
-        };
+        match timeout(MAX_TIME, Box::pin(called)).await {
+            Ok(Ok(response)) => self.taken(response),
+            Ok(Err(own @ (Rejection::ClientDisconnected | Rejection::GatewayStopping))) => Err(own),
+            Ok(Err(rejection)) => Err(self.failed(rejection.to_string())),
+            Err(_) => Err(self.failed(format!("it took more than {} s", MAX_TIME.as_secs()))),
+        }
+    }
+
+    /// The document in a converter's response.
+    fn taken(&self, response: WholeResponse) -> Result<Vec<u8>, Rejection> {
         match (
             response.status,
             response.is_complete && !response.is_too_large,
@@ -292,10 +293,6 @@ impl Conversion {
         let why = format!("the converter: {why}");
         Rejection::BridgeFailed { change, why }
     }
-}
-
-fn is_length(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"content-length")
 }
 
 /// Path and query in the first line of a head that the gateway wrote.

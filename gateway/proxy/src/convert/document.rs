@@ -65,9 +65,12 @@ struct SentResponse<'d> {
     request: Option<&'d RawValue>,
 }
 
-const NO_DOCUMENT: &str = "it returned no document";
+/// What a converter returned.
+pub(super) fn read<'d, T: Deserialize<'d>>(bytes: &'d [u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|_| "it returned no document".to_owned())
+}
 
-impl<'d> RequestDocument<'d> {
+impl RequestDocument<'_> {
     /// The document of a request with these fields.
     pub(super) fn new(
         conversion: &Conversion,
@@ -109,13 +112,9 @@ impl<'d> RequestDocument<'d> {
         };
         to_raw_value(&sent).map_err(|_| "the request is no document".into())
     }
-
-    pub(super) fn read(bytes: &'d [u8]) -> Result<Self, String> {
-        serde_json::from_slice(bytes).map_err(|_| NO_DOCUMENT.to_owned())
-    }
 }
 
-impl<'d> ResponseDocument<'d> {
+impl ResponseDocument<'_> {
     /// The document of a response.
     pub(super) fn write(
         conversion: &Conversion,
@@ -135,10 +134,6 @@ impl<'d> ResponseDocument<'d> {
             request: conversion.sent.as_deref(),
         };
         to_raw_value(&sent).map_err(|_| "the response is no document".into())
-    }
-
-    pub(super) fn read(bytes: &'d [u8]) -> Result<Self, String> {
-        serde_json::from_slice(bytes).map_err(|_| NO_DOCUMENT.to_owned())
     }
 }
 

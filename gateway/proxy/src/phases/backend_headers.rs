@@ -29,8 +29,7 @@ use super::{
     route::{Route, RoutedRequest},
 };
 use crate::{
-    config::AccountRules,
-    config::Backend,
+    config::{AccountRules, Backend, HeaderChange},
     directory::accounts::Account,
     request::{Head, Method, ids::RequestIds, is_named},
     wire::syntax::field::write_line,
@@ -161,11 +160,13 @@ fn write_passed(
             write_line(lines, name, value);
         }
     }
-    // Of several steps for a header, the last one counts.
+}
+
+/// Writes the headers that steps set. Of several steps for a header, the last one counts.
+fn write_set(changed: &[HeaderChange], lines: &mut Vec<u8>) {
     for (at, change) in changed.iter().enumerate() {
-        let is_last = !changed[at + 1..]
-            .iter()
-            .any(|later| later.name == change.name);
+        let mut later = changed[at + 1..].iter();
+        let is_last = later.all(|later| later.name != change.name);
         if let Some(value) = change.value.as_ref().filter(|_| is_last) {
             write_line(lines, change.name.as_str().as_bytes(), value.as_bytes());
         }
@@ -190,6 +191,7 @@ pub(crate) fn write_backend_headers(
 ) {
     let changes_response = bridged.is_some_and(|bridged| bridged.changes_response);
     write_passed(to, bridged, head, admitted, lines);
+    write_set(bridged.map_or(&[], |bridged| &bridged.headers), lines);
     if changes_response {
         write_line(lines, ACCEPT_ENCODING.as_str().as_bytes(), b"identity");
     }

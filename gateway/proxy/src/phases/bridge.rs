@@ -16,7 +16,7 @@ use signpost_protocol::version::Version;
 use self::{params::Pairs, response::MAX_CHANGED};
 use super::route::RoutedRequest;
 use crate::{
-    config::{Change, HeaderChange, RequestChange, SignConfig},
+    config::{Change, Changes, HeaderChange, RequestChange, SignConfig},
     limits::spool::Body,
     request::{Method, Target, client::PIECE, rejection::Rejection},
 };
@@ -73,34 +73,15 @@ pub(crate) fn changed(
     let is_callback = routed.verified().callback().is_some();
     let changes = version.changes().map(|changes| &**changes);
     let compared = target.compared();
-    let (mut path, mut headers) = (None, Vec::new());
     let mut pairs = Pairs::read(target.query, body.form());
-    let mut json = None;
     // Of a request that is signed in headers, a parameter of this name is its API's own.
     if !routed.verified().is_signed_in_headers() {
         pairs.remove_signature();
     }
-    if let Some(changes) = changes.filter(|_| !is_callback) {
-        let changed = changes.path(method, compared, target.query);
-        let changed = changed.map_err(|(change, why)| failed(change, why))?;
-        let mut moved = changed.as_ref();
-        for change in changes.of(method, compared) {
-            if let Some(moved) = moved.take() {
-                let applied = pairs.apply_path(moved);
-                applied.map_err(|why| failed(change, why))?;
-            }
-            for step in &change.request {
-                pairs.apply(step).map_err(|why| failed(change, why))?;
-                if let RequestChange::Header(header) = step {
-                    headers.push(header.clone());
-                }
-            }
-            if let Some(changed) = changed_body(change, json.as_deref(), body)? {
-                json = Some(changed);
-            }
-        }
-        path = changed.map(|changed| changed.path);
-    }
+    let (path, headers, json) = match changes.filter(|_| !is_callback) {
+        Some(changes) => apply_all(changes, (method, target), &mut pairs, body)?,
+        None => Default::default(),
+    };
     // Backends rely on it: a request with parameters has a verified signature.
     if routed.verified().is_unsigned() && !pairs.is_empty() {
         return Err(Rejection::SignMissing(None));
@@ -131,6 +112,35 @@ pub(crate) fn changed(
             changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
         },
     })
+}
+
+/// What the changes of a request make of its path, its headers and its JSON body.
+type Applied = (Option<String>, Vec<HeaderChange>, Option<Vec<u8>>);
+
+fn apply_all(
+    changes: &Changes,
+    (method, target): (Method, Target<'_>),
+    pairs: &mut Pairs<'_>,
+    body: &Body,
+) -> Result<Applied, Rejection> {
+    let (mut headers, mut json) = (Vec::new(), None);
+    let path = changes.path(method, target.compared(), target.query);
+    let path = path.map_err(|(change, why)| failed(change, why))?;
+    let mut moved = path.as_ref();
+    for change in changes.of(method, target.compared()) {
+        let of_path = moved.take().map_or(Ok(()), |path| pairs.apply_path(path));
+        of_path.map_err(|why| failed(change, why))?;
+        for step in &change.request {
+            pairs.apply(step).map_err(|why| failed(change, why))?;
+            if let RequestChange::Header(header) = step {
+                headers.push(header.clone());
+            }
+        }
+        if let Some(changed) = changed_body(change, json.as_deref(), body)? {
+            json = Some(changed);
+        }
+    }
+    Ok((path.map(|path| path.path), headers, json))
 }
 
 /// The JSON body after a change, if that has steps for it; `before` is what the changes before it have made of the body.

@@ -92,14 +92,10 @@ fn read_change(
     });
     let converter = Upstream::converter(section, reading);
     let (request, body, response) = (request?, body?, response?);
-    let is_copy = |step: &RequestChange| {
-        matches!(
-            step,
-            RequestChange::Param {
-                effect: ParamEffect::Copy { .. },
-                ..
-            }
-        )
+    let has_steps = !(request.is_empty() && body.is_empty() && response.is_empty());
+    let is_copy = |step: &RequestChange| match step {
+        RequestChange::Param { effect, .. } => matches!(effect, ParamEffect::Copy { .. }),
+        _ => false,
     };
     check_copies(section, "request", &request, is_copy)?;
     let is_copy = |step: &Operation| matches!(step.effect, Effect::Copy { .. });
@@ -107,16 +103,16 @@ fn read_change(
     let is_copy = |step: &ResponseStep| matches!(step, ResponseStep::Body(step) if is_copy(step));
     check_copies(section, "response", &response, is_copy)?;
     let (operations, headers, status) = split_response(response)?;
-    let name = name?;
-    let converter = converter?.zip(version).map(|(upstream, version)| {
-        let backend = BackendName {
-            version: Some(Arc::new(version.clone())),
-            part: Part::Converter(name.clone()),
-        };
-        let backend = reading.add(backend, upstream, AccountRules::ROUTE, None);
-        Converter { backend }
-    });
+    let (name, converter) = (name?, converter?.zip(version));
     let change = Change {
+        converter: converter.map(|(upstream, version)| {
+            let backend = BackendName {
+                version: Some(Arc::new(version.clone())),
+                part: Part::Converter(name.clone()),
+            };
+            let backend = reading.add(backend, upstream, AccountRules::ROUTE, None);
+            Converter { backend }
+        }),
         name,
         method: method?,
         paths: paths?.into(),
@@ -127,22 +123,23 @@ fn read_change(
         response: operations,
         status,
         headers,
-        converter,
     };
-    let (requests, responses) = (&change.request, &change.response);
-    let of_bodies = change.request_body.len() + change.headers.len();
-    let steps = requests.len() + responses.len() + of_bodies + usize::from(change.status.is_some());
-    match (steps, section.has("converter")) {
-        (0, false) => {
+    check_steps(section, has_steps)?;
+    Ok(change)
+}
+
+/// Reports a change with neither steps nor a converter, or with both.
+fn check_steps(section: &Section<'_>, has_steps: bool) -> Read<()> {
+    match (has_steps, section.has("converter")) {
+        (false, false) => {
             let allowed = "steps of request, request_body or response, or a converter";
             Err(section.missing("response", allowed))
         }
-        (1.., true) => Err(section.problem(
-            "converter",
-            "it beside steps",
-            "either steps, or a converter",
-        )),
-        _ => Ok(change),
+        (true, true) => {
+            let allowed = "either steps, or a converter";
+            Err(section.problem("converter", "it beside steps", allowed))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -412,33 +409,25 @@ fn read_header_step(
     Ok(Some(HeaderChange { name, value }))
 }
 
-/// A path, or its beginning, with `{NAME}` for a segment.
+/// A path, or its beginning, with `{NAME}` for a whole segment: readers could understand `/a{b}` differently.
 fn template(text: &str) -> Option<String> {
-    let parts: Vec<&str> = text.split(['{', '}']).collect();
-    let mut names: Vec<_> = parts.iter().skip(1).step_by(2).collect();
-    let are_names = names.iter().all(|name| parameter(name).is_some());
-    let is_alternating = text.chars().filter(|letter| matches!(letter, '{' | '}'));
-    let is_alternating = is_alternating
-        .enumerate()
-        .all(|(at, letter)| (at % 2 == 0) == (letter == '{'));
-    // A segment is whole: `/a{b}` could otherwise make a path that readers understand differently.
-    let texts = || parts.iter().step_by(2);
-    let last = parts.len() / 2;
-    let are_whole = texts().enumerate().all(|(at, text)| {
-        (at == last || text.ends_with('/')) && (at == 0 || text.is_empty() || text.starts_with('/'))
-    });
-    let count = names.len();
-    names.sort();
-    names.dedup();
-    let is_valid =
-        are_names && is_alternating && are_whole && parts.len() % 2 == 1 && names.len() == count;
-    if count == 0 {
-        return path(text);
+    let (mut names, mut plain) = (Vec::new(), Vec::new());
+    for segment in text.split('/') {
+        let name = segment.strip_prefix('{');
+        let Some(name) = name.and_then(|name| name.strip_suffix('}')) else {
+            plain.push(segment);
+            continue;
+        };
+        parameter(name).filter(|_| !names.contains(&name) && !name.contains(['{', '}']))?;
+        names.push(name);
+        plain.push("x");
     }
-    let texts: Vec<&str> = texts().copied().collect();
-    // The texts as paths are compared; "x" stands for each segment.
-    path(&texts.join("x")).filter(|compared| is_valid && *compared == texts.join("x"))?;
-    Some(text.to_owned())
+    let plain = plain.join("/");
+    let compared = path(&plain).filter(|_| !plain.contains(['{', '}']))?;
+    match names.is_empty() {
+        true => Some(compared),
+        false => (compared == plain).then(|| text.to_owned()),
+    }
 }
 
 fn read_request_step(

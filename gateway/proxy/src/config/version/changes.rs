@@ -74,30 +74,17 @@ pub struct HeaderChange {
 /// Whether changes may touch a header: not what the gateway writes, what belongs to a connection or to a login, or what the
 /// form of a body depends on.
 pub(crate) fn may_change(names: &HeaderNames, name: &[u8]) -> bool {
-    const OTHERS: [&[u8]; 12] = [
-        b"accept-encoding",
-        b"deprecation",
-        b"if-modified-since",
-        b"if-none-match",
-        b"if-range",
-        b"range",
-        b"ratelimit",
-        b"ratelimit-policy",
-        b"set-cookie",
-        b"strict-transport-security",
-        b"sunset",
-        b"www-authenticate",
-    ];
+    const OTHERS: &str = "accept-encoding deprecation if-modified-since if-none-match if-range range ratelimit \
+                          ratelimit-policy set-cookie strict-transport-security sunset www-authenticate";
     const CORS: &[u8] = b"access-control-";
-    let is = |known: &&[u8]| name.eq_ignore_ascii_case(known);
-    let is_of_cors = name
-        .get(..CORS.len())
-        .is_some_and(|beginning| beginning.eq_ignore_ascii_case(CORS));
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    let is_of_cors = (name.get(..CORS.len())).is_some_and(|start| start.eq_ignore_ascii_case(CORS));
     let role = names.role_of(name);
     matches!(role, HeaderRole::Ordinary | HeaderRole::ContentType)
         && !is_of_cors
-        && !OTHERS.iter().chain(&HOP_BY_HOP).any(is)
-        && !is(&names.version_source.as_str().as_bytes())
+        && !OTHERS.split(' ').any(|known| is(known.as_bytes()))
+        && !HOP_BY_HOP.iter().any(|known| is(known))
+        && !is(names.version_source.as_str().as_bytes())
 }
 
 /// One step of a change of a request. Names are decoded.

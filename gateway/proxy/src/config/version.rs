@@ -10,6 +10,7 @@ mod request_rules;
 mod routes;
 mod served;
 mod shadow;
+mod steps;
 mod unproven;
 
 use std::{net::SocketAddr, sync::Arc};

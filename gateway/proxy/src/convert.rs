@@ -46,6 +46,8 @@ pub struct Conversion {
     pub backend: Arc<Backend>,
     /// The other version.
     pub other: Arc<ServedVersion>,
+    /// The version of the client, whose fixed headers stay.
+    pub version: Arc<ServedVersion>,
     /// The names of the convention headers.
     pub names: Arc<HeaderNames>,
     /// The request's id.
@@ -153,7 +155,7 @@ impl Conversion {
                 write_line(&mut head, name, value);
             }
         }
-        for (name, value) in document::fields(&returned.headers, &self.names)? {
+        for (name, value) in document::fields(self, &returned.headers)? {
             write_line(&mut head, &name, &value);
         }
         if length > 0 || method.anticipates_body() {
@@ -188,7 +190,7 @@ impl Conversion {
             return Err(failed("it returned no status from 200 to 599".into()));
         }
         let body = document::body(&changed.headers, changed.body).map_err(failed)?;
-        let fields = document::fields(&changed.headers, &self.names).map_err(failed)?;
+        let fields = document::fields(self, &changed.headers).map_err(failed)?;
         response
             .fields
             .retain(|(name, value)| !self.is_shown((name, value)));
@@ -207,7 +209,11 @@ impl Conversion {
 
     /// Whether the converter sees a field, and may change it.
     fn is_shown(&self, (name, value): NameAndValue<'_>) -> bool {
-        may_change(&self.names, name) && std::str::from_utf8(value).is_ok()
+        self.may_change(name) && std::str::from_utf8(value).is_ok()
+    }
+
+    fn may_change(&self, name: &[u8]) -> bool {
+        may_change(&self.names, name) && !self.version.response_headers().replaces(name)
     }
 
     /// Checks a path that the converter returned: readers must understand it alike, and the other version's route for it is

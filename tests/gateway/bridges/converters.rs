@@ -16,7 +16,7 @@ async fn start(converter: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
     let toml = format!(
         "[versions.v2]\ngateway_secret = 'of-v2-4283fefc63f0cd0e'\nroutes = [{{ path = '/other/', backend = '{converter}' }}]\n\
-         [versions.v3]\nbridge = 'v2'\n[[versions.v3.changes]]\nname = 'steps'\npaths = ['/order']\n\
+         [versions.v3]\nbridge = 'v2'\nheaders.response.set = ['X-Fixed: 1']\n[[versions.v3.changes]]\nname = 'steps'\npaths = ['/order']\n\
          request = [{{ path = '/order', to = '/orders/{{id}}' }}, {{ set_header = 'X-A', value = 'b' }}]\n\
          response = [{{ constant = '$.last', value = [1.5, {{ a = true }}] }}, {{ remove_header = 'X-B' }}]\n\
          [[versions.v3.changes]]\nname = 'orders'\npaths = ['/order', '/orders']\nconverter = '{converter}'\n"
@@ -72,6 +72,7 @@ async fn a_converter_changes_all_but_what_is_the_gateways() {
         (None, Some("a=b"))
     );
     assert_eq!(got.header("acme-x-version"), Some("v3"));
+    assert_eq!(got.header("x-fixed"), Some("1"));
     assert_eq!(got.text(), r#"{"big":1,"last":[1.5,{"a":true}]}"#);
     let sent = backend.requests().pop().unwrap();
     assert_eq!(
@@ -237,6 +238,14 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
             "the header deprecation",
         ),
         (
+            with(
+                response(),
+                "headers",
+                json!({ "content-type": "application/json", "x-fixed": "2" }),
+            ),
+            "the header x-fixed",
+        ),
+        (
             with(response(), "status", json!("200")),
             "it returned no document",
         ),
@@ -254,7 +263,7 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
         let metrics = Scrape::of(stack.addresses().management).await;
         let labels = [("version", "v3"), ("change", "orders")];
         let failures = metrics.sum("signpost_bridge_failures_total", &labels);
-        (failures == 19.0).then_some(())
+        (failures == 20.0).then_some(())
     })
     .await;
 }

@@ -5,11 +5,9 @@ use std::{borrow::Cow, collections::BTreeMap};
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use signpost_protocol::header::HeaderNames;
 
 use super::Conversion;
 use crate::{
-    config::may_change,
     phases::bridge::response::is_json,
     request::recorder::{WholeResponse, media_type},
     wire::syntax::field::{HOP_BY_HOP, NameAndValue},
@@ -186,14 +184,14 @@ pub(super) fn body(headers: &Fields, body: Option<&RawValue>) -> Result<Vec<u8>,
 
 /// The fields that a converter returned.
 pub(super) fn fields(
+    conversion: &Conversion,
     headers: &Fields,
-    names: &HeaderNames,
 ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
     let field = |(name, value): (&String, &String)| {
         let name: HeaderName = name.parse().map_err(|_| "it returned a malformed header")?;
         let value = HeaderValue::from_str(value);
         let value = value.map_err(|_| format!("it returned a malformed header {name}"))?;
-        match may_change(names, name.as_str().as_bytes()) {
+        match conversion.may_change(name.as_str().as_bytes()) {
             true => Ok((name.as_str().as_bytes().to_vec(), value.as_bytes().to_vec())),
             false => Err(format!(
                 "it returned the header {name}, which it may not change"

@@ -197,6 +197,7 @@ pub(super) fn conversion(
         },
         backend: Arc::clone(backend),
         other: Arc::clone(other),
+        version: Arc::clone(&accepted.route().version),
         names: Arc::clone(&gateway.policy.rules.admission.names),
         id: request.id,
         from: (accepted.app().map(Arc::clone), request.client),

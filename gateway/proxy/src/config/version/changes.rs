@@ -75,7 +75,7 @@ pub struct HeaderChange {
 /// form of a body depends on.
 pub(crate) fn may_change(names: &HeaderNames, name: &[u8]) -> bool {
     const OTHERS: &str = "accept-encoding deprecation if-modified-since if-none-match if-range range ratelimit \
-                          ratelimit-policy set-cookie strict-transport-security sunset www-authenticate";
+                          ratelimit-policy set-cookie strict-transport-security sunset vary www-authenticate";
     const CORS: &[u8] = b"access-control-";
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let is_of_cors = (name.get(..CORS.len())).is_some_and(|start| start.eq_ignore_ascii_case(CORS));

@@ -12,7 +12,7 @@ use signpost_openapi::{Document, Finding, Report, compare, document::MAX_BYTES};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Changes, Method};
 
-use super::diff::count;
+use super::count;
 use crate::cli::{
     print_error, print_line,
     table::{printable, printable_json, table_lines},

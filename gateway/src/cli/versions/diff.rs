@@ -184,10 +184,6 @@ fn summary(diff: &Diff) -> String {
     )
 }
 
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 const HEADS: [&str; 8] = [
     "PATH", "PAIRS", "MISSING", "EXTRA", "TYPE", "VALUE", "HERE", "THERE",
 ];

@@ -17,7 +17,7 @@ use crate::cli::{
     operation::{Told, on_many},
     print_line,
     table::table_lines,
-    versions::diff::count,
+    versions::count,
 };
 
 /// Limit of the applications that a sentence names.

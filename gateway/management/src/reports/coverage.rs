@@ -262,3 +262,68 @@ pub(super) fn shown(texts: &[String]) -> String {
         more => format!("{} and {more} more", first.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use signpost_proxy::testing::versions;
+
+    use super::*;
+
+    fn used(request: &str, requests: u64) -> StoredPath {
+        let (method, path) = request.split_once(' ').unwrap();
+        StoredPath {
+            version: "v1".to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            requests,
+            client_errors: 0,
+            server_errors: 0,
+            bridged: 0,
+            applications: 2,
+            last_seen: Timestamp::from_millis(0),
+        }
+    }
+
+    #[test]
+    fn what_is_used_is_proven_named_or_uncovered() {
+        let versions = versions(
+            "[versions.v1]\nbackend = '127.0.0.1:1'\nroutes = [{ path = '/own/**', backend = '127.0.0.1:3' }]\n\
+             unproven = [{ request = 'DELETE /orders/**', reason = 'tested' }]\n[versions.v2]\nbackend = '127.0.0.1:2'\n",
+        );
+        let paths = [
+            used("GET /orders/**", 500),
+            used("HEAD /orders/*/lines", 5),
+            used("POST /orders", 312),
+            used("GET /few", 9),
+            used("GET /refused", 20),
+            used("GET /large", 20),
+            used("GET /own/*", 7),
+            used("DELETE /orders/*", 3),
+            used("GET other", 1),
+        ];
+        // Pairs, dropped, refused, not comparable.
+        let routes = [
+            ("GET /orders/**", [10, 0, 0, 0]),
+            ("POST /order", [99, 0, 0, 0]),
+            ("GET /few", [8, 4, 0, 0]),
+            ("GET /refused", [19, 0, 1, 0]),
+            ("GET /large", [18, 0, 0, 2]),
+        ];
+        let routes = routes.map(|(route, [pairs, dropped, refused, uncompared])| {
+            let mut tally = Tally::default();
+            (tally.pairs, tally.dropped) = (pairs, dropped);
+            (tally.refused, tally.uncompared) = (refused, uncompared);
+            (route.to_owned(), tally)
+        });
+        let routes = BTreeMap::from(routes);
+        let coverage = Coverage::new(versions.named(b"v1").unwrap(), &paths, &routes);
+        let expected = [
+            "2 of 8 paths that clients used",
+            "requests without a pair: POST /orders 312 by 2 applications, GET other 1 by 2 applications",
+            "requests without enough pairs: GET /refused 20 by 2 applications (19 pairs, 1 refused), \
+             GET /large 20 by 2 applications (18 pairs, 2 not comparable), GET /few 9 by 2 applications (8 pairs, 4 dropped)",
+            "unproven: DELETE /orders/**, 3 requests: tested",
+        ];
+        assert_eq!(coverage.lines(), expected);
+    }
+}

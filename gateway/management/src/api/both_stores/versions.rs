@@ -96,6 +96,53 @@ async fn a_report_of_one_application_has_its_requests_only() {
 }
 
 #[tokio::test]
+async fn a_report_with_paths_says_who_calls_what() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let operator = scene.token(Role::Operator).await;
+    for name in ["one", "two"] {
+        let created = scene.post("/api/v1/apps/create", &operator, json!({ "name": name }));
+        assert_eq!(created.await.status, StatusCode::CREATED);
+    }
+    let now = SystemClock.now();
+    let counts = "INSERT INTO usage_paths (day, version, application, is_bridged, method, path, class, requests, last_seen) \
+                  SELECT $1, 'v1', id, FALSE, 'GET', $2, $3, $4 * id, $5 FROM applications";
+    for (path, class, requests) in [("/a", "2xx", 3_i64), ("/a", "4xx", 1), ("/b/*", "5xx", 1)] {
+        let day = now.as_millis() / 86_400_000;
+        let values = values![day, path, class, requests, now];
+        scene.store.execute(counts, values).await.unwrap();
+    }
+    let report = async |query: &str| {
+        let path = format!("/api/v1/versions/report{query}");
+        scene.get(&path, &operator).await.body["versions"][0]["paths"].clone()
+    };
+    assert_eq!(report("").await, Value::Null);
+    let paths = report("?paths=true").await;
+    let shown = |path: &Value| {
+        let members = [
+            "path",
+            "requests",
+            "client_errors",
+            "server_errors",
+            "applications",
+        ];
+        members.map(|member| path[member].clone())
+    };
+    assert_eq!(
+        shown(&paths[0]),
+        [json!("/a"), json!(12), json!(3), json!(0), json!(2)]
+    );
+    assert_eq!(
+        shown(&paths[1]),
+        [json!("/b/*"), json!(3), json!(0), json!(3), json!(2)]
+    );
+    assert_eq!(paths[0]["users"][0]["requests"], 8);
+    let ident = paths[0]["users"][1]["ident"].as_str().unwrap().to_owned();
+    let of_one = report(&format!("?paths=true&app={ident}")).await;
+    assert_eq!(shown(&of_one[0])[1], json!(4));
+}
+
+#[tokio::test]
 async fn a_report_of_very_many_applications_is_refused() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;

@@ -4,6 +4,7 @@ use end_to_end::{
     clock::now_ms,
     metrics::Scrape,
     program::Program,
+    raw_connection::{RawConnection, request as request_of},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
     stack::Stack,
@@ -13,6 +14,10 @@ use serde_json::{Value, json};
 
 /// Version 3 has no backend of its own; a converter changes what its clients send and get.
 async fn start(converter: &str) -> (Stack, RecordingBackend) {
+    start_with(converter, "").await
+}
+
+async fn start_with(converter: &str, further: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
     let toml = format!(
         "[versions.v2]\ngateway_secret = 'of-v2-4283fefc63f0cd0e'\nroutes = [{{ path = '/other/', backend = '{converter}' }}]\n\
@@ -22,7 +27,7 @@ async fn start(converter: &str) -> (Stack, RecordingBackend) {
          [[versions.v3.changes]]\nname = 'orders'\npaths = ['/order', '/orders']\nconverter = '{converter}'\n"
     );
     let builder = Stack::builder().in_front_of(&backend).gateway(&toml);
-    (builder.start().await, backend)
+    (builder.gateway(further).start().await, backend)
 }
 
 fn script(status: &str, body: &Value) -> Script {
@@ -322,6 +327,43 @@ async fn a_cancelled_request_cancels_the_call() {
     .await;
     assert!(now_ms() - began < 30_000);
     assert!(backend.requests().is_empty());
+}
+
+/// Nobody has more calls than places: a network gets a quarter of the 1,024.
+#[tokio::test]
+async fn a_network_leaves_calls_to_others() {
+    let converter = RecordingBackend::start().await;
+    converter.behave(Behaviour::responding(Delivery::Never));
+    let further = "default_version = 'v3'\n[connections]\nper_address = 5000\n";
+    let (stack, _backend) = start_with(&converter.address().to_string(), further).await;
+    let address = stack.addresses().gateway;
+    let mut waiting = Vec::new();
+    for _ in 0..256 {
+        let mut connection = RawConnection::open(address).await;
+        connection
+            .send(&request_of("GET", "/orders", &[], b""))
+            .await;
+        waiting.push(connection);
+    }
+    converter.request_number(256).await;
+    let client = stack.client();
+    let beyond = client.get("/orders").unsigned().send().await;
+    beyond.problem(502, "bridge_failed");
+    stack.log_with(Program::Gateway, "others are held").await;
+    assert_eq!(converter.requests().len(), 256);
+    let mut other = RawConnection::open_from([127, 0, 0, 2].into(), address).await;
+    other.send(&request_of("GET", "/orders", &[], b"")).await;
+    converter.request_number(257).await;
+    // Who leaves, leaves nothing.
+    drop(waiting);
+    until("a place to be free", || async {
+        let call = client.get("/orders").unsigned();
+        tokio::select! {
+            response = call.send() => { response.problem(502, "bridge_failed"); None }
+            _ = converter.request_number(258) => Some(()),
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ mod card;
 mod commands;
 // Invalid configuration.
 mod configuration;
+// OpenAPI documents of two versions, compared.
+mod contracts;
 // What the programs print for reference.
 mod console;
 mod reference;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     document::Document,
-    finding::{Action, Finding, Known, List, Place, Report, Step},
+    finding::{Finding, Known, Report, Step},
     schemas::{Difference, Direction, Schemas},
 };
 
@@ -19,6 +19,9 @@ const MAX_FINDINGS: usize = 20_000;
 const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
+
+/// Where findings of an operation itself are.
+const ITSELF: &str = "operation";
 
 /// An operation of a document.
 #[derive(Clone, Copy)]
@@ -43,35 +46,43 @@ pub fn compare(old: &Document, new: &Document, versions: [&str; 2]) -> Report {
         schemas: Schemas::new(old, new),
         report: Report::default(),
         operation: "*".to_owned(),
-        new_paths: BTreeSet::new(),
     };
     let bases = [
         server_paths(old, versions[0]),
         server_paths(new, versions[1]),
     ];
     let (olds, mut news) = comparison.pair_paths([old, new], &bases);
-    comparison.new_paths = news.keys().map(|(path, _)| path.clone()).collect();
+    let paths: BTreeSet<_> = news.keys().map(|(path, _)| path.clone()).collect();
     for ((path, method), operation) in &olds {
         comparison.begin(method, operation, &bases[0][0]);
-        let other = match news.remove(&(path.clone(), *method)) {
-            Some(other) => Some(other),
-            None => comparison.find_moved(operation, (path, method), &olds, &mut news),
-        };
-        if let Some(other) = other {
+        let other = news.remove(&(path.clone(), *method));
+        if let Some(other) =
+            other.or_else(|| comparison.find_moved(*operation, (path, method), &olds, &mut news))
+        {
             comparison.compare_operations(*operation, other);
+        } else {
+            let kind = if paths.contains(path) {
+                "operation-removed"
+            } else {
+                "path-removed"
+            };
+            comparison.add(ITSELF, kind, true);
         }
     }
     for ((_, method), operation) in news {
         comparison.operation = format!("{} {}", method.to_ascii_uppercase(), operation.path);
-        comparison.add(Place::Operation, "operation-added", false, "is new");
+        comparison.add(ITSELF, "operation-added", false);
     }
     for (name, _) in old.members(old.root(), "webhooks") {
         if new.root()["webhooks"].get(name).is_none() {
             comparison.operation = format!("webhook {name}");
-            comparison.add(Place::Operation, "webhook-removed", true, "is gone");
+            comparison.add(ITSELF, "webhook-removed", true);
         }
     }
-    comparison.finish()
+    let mut report = comparison.report;
+    report.is_complete = comparison.schemas.is_complete && report.findings.len() <= MAX_FINDINGS;
+    report.findings.truncate(MAX_FINDINGS);
+    report
 }
 
 struct Comparison<'d> {
@@ -79,85 +90,9 @@ struct Comparison<'d> {
     report: Report,
     /// The present operation.
     operation: String,
-    /// Of all operations of the new document.
-    new_paths: BTreeSet<String>,
 }
 
 impl<'d> Comparison<'d> {
-    fn finish(mut self) -> Report {
-        let findings = &mut self.report.findings;
-        // Two types of content can have one schema.
-        findings.dedup_by(|one, other| one == other);
-        self.report.is_complete = self.schemas.is_complete && findings.len() <= MAX_FINDINGS;
-        findings.truncate(MAX_FINDINGS);
-        self.report
-    }
-
-    fn add(
-        &mut self,
-        place: Place,
-        kind: &'static str,
-        is_breaking: bool,
-        text: impl Into<String>,
-    ) {
-        if self.report.findings.len() <= MAX_FINDINGS {
-            self.report.findings.push(Finding {
-                operation: self.operation.clone(),
-                place,
-                kind: kind.into(),
-                is_breaking,
-                text: text.into(),
-                steps: Vec::new(),
-            });
-        }
-    }
-
-    /// Adds a step to the last finding.
-    fn hint(&mut self, list: List, at: &str, action: Action) {
-        let at = at.to_owned();
-        if let Some(finding) = self.report.findings.last_mut() {
-            finding.steps.push(Step { list, at, action });
-        }
-    }
-
-    /// Compares two schemas; `place` makes the place of a path of it.
-    fn compare_schemas(
-        &mut self,
-        direction: Direction,
-        is_text: bool,
-        [old, new]: [&'d Value; 2],
-        place: impl Fn(String) -> Place,
-    ) {
-        (self.schemas.direction, self.schemas.is_text) = (direction, is_text);
-        let present = |value: &'d Value| Some(value).filter(|value| !value.is_null());
-        let values = |value| present(value).into_iter().collect::<Vec<_>>();
-        let differences = self.schemas.compare(&values(old), &values(new));
-        for difference in &*differences {
-            let Difference {
-                path,
-                kind,
-                effect,
-                text,
-                steps,
-            } = difference.clone();
-            if self.report.findings.len() > MAX_FINDINGS {
-                break;
-            }
-            let steps = steps.into_iter().map(|mut step| {
-                crate::hint::lift(&mut step, "$");
-                step
-            });
-            self.report.findings.push(Finding {
-                operation: self.operation.clone(),
-                place: place(format!("${path}")),
-                kind,
-                is_breaking: effect.is_breaking(direction),
-                text,
-                steps: steps.collect(),
-            });
-        }
-    }
-
     fn begin(&mut self, method: &str, operation: &Operation<'d>, base: &str) {
         let method = method.to_ascii_uppercase();
         self.operation = format!("{method} {}", operation.path);
@@ -168,15 +103,92 @@ impl<'d> Comparison<'d> {
         });
     }
 
+    /// Adds a finding whose kind says it all.
+    fn add(&mut self, place: &str, kind: &'static str, is_breaking: bool) {
+        self.explain(place, kind, is_breaking, "");
+    }
+
+    fn explain(&mut self, place: &str, kind: &'static str, is_breaking: bool, detail: &str) {
+        self.push(Finding {
+            place: place.to_owned(),
+            kind: kind.into(),
+            is_breaking,
+            text: detail.to_owned(),
+            ..Finding::default()
+        });
+    }
+
+    /// Adds what it means that a flag is set now.
+    fn became(&mut self, place: &str, flags: [&Value; 2], kind: &'static str, is_breaking: bool) {
+        if flags[0] != true && flags[1] == true {
+            self.add(place, kind, is_breaking);
+        }
+    }
+
+    fn push(&mut self, mut finding: Finding) {
+        finding.operation.clone_from(&self.operation);
+        let words = finding.kind.replace('-', " ");
+        finding.text = match &*finding.text {
+            "" => words,
+            detail => format!("{words}: {detail}"),
+        };
+        if self.report.findings.len() <= MAX_FINDINGS {
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// Adds a step to the last finding.
+    fn hint(&mut self, list: &'static str, keys: &[(&'static str, Value)]) {
+        let keys = keys.to_vec();
+        let last = self.report.findings.last_mut();
+        last.expect("just added").steps.push(Step { list, keys });
+    }
+
+    /// Compares two schemas; null stands for none.
+    fn compare_schemas(
+        &mut self,
+        direction: Direction,
+        is_text: bool,
+        schemas: [&'d Value; 2],
+        place: &str,
+    ) {
+        let is_value = place.starts_with("parameter") || place.contains(" header ");
+        (self.schemas.direction, self.schemas.is_text) = (direction, is_text);
+        let [old, new] =
+            schemas.map(|value| Vec::from_iter(Some(value).filter(|value| !value.is_null())));
+        for difference in self.schemas.compare(&old, &new).iter().cloned() {
+            let Difference {
+                path,
+                kind,
+                effect,
+                text,
+                mut steps,
+            } = difference;
+            steps.iter_mut().for_each(|step| step.lift("$"));
+            let path = match &*path {
+                "" if is_value => String::new(),
+                path => format!(" ${path}"),
+            };
+            self.push(Finding {
+                place: format!("{place}{path}"),
+                kind,
+                is_breaking: effect.is_breaking(direction),
+                text,
+                steps,
+                ..Finding::default()
+            });
+        }
+    }
+
     /// The operations of both, by paths that can be compared.
     fn pair_paths(
         &mut self,
         [old, new]: [&'d Document; 2],
         [old_bases, new_bases]: &[Vec<String>; 2],
     ) -> (Operations<'d>, Operations<'d>) {
-        let missing = old_bases.iter().find(|base| !new_bases.contains(base));
-        let Some(missing) = missing else {
-            return (operations(old, ""), operations(new, ""));
+        let both = (operations(old, ""), operations(new, ""));
+        let Some(missing) = old_bases.iter().find(|base| !new_bases.contains(base)) else {
+            return both;
         };
         // A part of the server's path can have become a part of each path.
         let whole = (
@@ -186,68 +198,48 @@ impl<'d> Comparison<'d> {
         if whole.0.keys().any(|key| whole.1.contains_key(key)) {
             return whole;
         }
-        let text = format!("{} → {}", shown(missing), shown(&new_bases[0]));
-        self.add(Place::Operation, "server-path-changed", true, text);
-        self.hint(
-            List::Request,
-            shown(missing),
-            Action::Path(shown(&new_bases[0]).to_owned()),
+        let shown = |base: &str| {
+            if base.is_empty() {
+                "/".to_owned()
+            } else {
+                base.to_owned()
+            }
+        };
+        let (from, to) = (shown(missing), shown(&new_bases[0]));
+        self.explain(
+            ITSELF,
+            "server-path-changed",
+            true,
+            &format!("{from} → {to}"),
         );
-        (operations(old, ""), operations(new, ""))
+        both
     }
 
-    /// Reports an operation that is gone. The one with the same id, if only the beginning of the path differs.
+    /// The operation with the same id at another path.
     fn find_moved(
         &mut self,
-        operation: &Operation<'d>,
+        old: Operation<'d>,
         (path, method): (&str, &'static str),
         olds: &Operations<'d>,
         news: &mut Operations<'d>,
     ) -> Option<Operation<'d>> {
-        let id = operation.value["operationId"].as_str();
-        let is_moved = |((path, other), operation): &(&(String, &str), &Operation<'_>)| {
-            id.is_some()
-                && operation.value["operationId"].as_str() == id
-                && *other == method
-                && !olds.contains_key(&(path.clone(), method))
-        };
-        let Some(key) = news.iter().find(is_moved).map(|(key, _)| key.clone()) else {
-            let kind = if self.new_paths.contains(path) {
-                "operation-removed"
-            } else {
-                "path-removed"
-            };
-            self.add(Place::Operation, kind, true, "is gone");
-            return None;
-        };
-        let other = news.remove(&key)?;
-        self.add(
-            Place::Operation,
-            "operation-moved",
-            true,
-            format!("→ {}", other.path),
-        );
+        let id = old.value["operationId"].as_str()?;
+        let mut others = news.iter().filter(|(key, new)| {
+            new.value["operationId"] == id && key.1 == method && !olds.contains_key(*key)
+        });
+        let key = others.next()?.0.clone();
+        let new = news.remove(&key)?;
+        self.explain(ITSELF, "operation-moved", true, new.path);
         // The segments that both end with stay.
-        let (from, to): (Vec<_>, Vec<_>) = (path.split('/').collect(), key.0.split('/').collect());
-        let same = from
-            .iter()
-            .rev()
-            .zip(to.iter().rev())
-            .take_while(|(one, other)| one == other)
-            .count();
-        let (from, to) = (
-            from[..from.len() - same].join("/"),
-            to[..to.len() - same].join("/"),
-        );
-        if !from.contains('{') && !to.contains('{') && from.len() > 1 && to.len() > 1 {
-            self.hint(List::Request, &from, Action::Path(to));
+        let [from, to] = [path, &key.0].map(|path| path.split('/').collect::<Vec<_>>());
+        let ends = from.iter().rev().zip(to.iter().rev());
+        let same = ends.take_while(|(one, other)| one == other).count();
+        let [from, to] = [from, to].map(|path| path[..path.len() - same].join("/"));
+        if from.len() > 1 && to.len() > 1 && !from.contains('{') && !to.contains('{') {
+            self.hint("request", &[("path", from.into()), ("to", to.into())]);
         }
-        Some(other)
+        Some(new)
     }
-}
-
-fn shown(base: &str) -> &str {
-    if base.is_empty() { "/" } else { base }
 }
 
 /// The paths of the servers, without a final `/`; of several hosts one can be the same.
@@ -283,12 +275,12 @@ fn server_path(server: &Value, version: &str) -> Option<String> {
 fn operations<'d>(document: &'d Document, base: &str) -> Operations<'d> {
     let mut all = Operations::new();
     for (path, item) in document.members(document.root(), "paths") {
-        let key = format!("{base}{}", with_variables(path, "{}"));
         for method in METHODS {
             let value = document.member(item, method);
             if value.is_object() {
+                let key = (format!("{base}{}", with_variables(path, "{}")), method);
                 all.insert(
-                    (key.clone(), method),
+                    key,
                     Operation {
                         document,
                         path,
@@ -302,21 +294,27 @@ fn operations<'d>(document: &'d Document, base: &str) -> Operations<'d> {
     all
 }
 
-/// The path with `to` in place of its variables.
-pub(crate) fn with_variables(path: &str, to: &str) -> String {
-    let mut parts = path.split('{');
-    let mut structure = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        structure.push_str(to);
-        structure.push_str(part.split_once('}').map_or(part, |(_, rest)| rest));
+impl Known {
+    /// A path that a client can send.
+    #[must_use]
+    pub fn sample(&self) -> String {
+        with_variables(&self.path, "1")
     }
-    structure
+}
+
+/// The path with `to` in place of its variables.
+fn with_variables(path: &str, to: &str) -> String {
+    let mut parts = path.split('{');
+    let start = parts.next().unwrap_or_default().to_owned();
+    parts.fold(start, |path, part| {
+        path + to + part.split_once('}').map_or(part, |(_, rest)| rest)
+    })
 }
 
 /// The names of a path's variables, in order.
 fn variables(path: &str) -> Vec<&str> {
-    let parts = path.split('{').skip(1);
-    parts
+    path.split('{')
+        .skip(1)
         .filter_map(|part| Some(part.split_once('}')?.0))
         .collect()
 }

@@ -24,5 +24,5 @@ mod yaml;
 pub use self::{
     compare::compare,
     document::{Document, Unreadable},
-    finding::{Action, Finding, Known, List, Place, Report, Step},
+    finding::{Finding, Known, Report, Step},
 };

@@ -55,21 +55,14 @@ impl<'d> Schema<'d> {
             self.parts.push(members);
             self.is_nullable |= members.get("nullable") == Some(&Value::Bool(true));
             open.extend(document.referred(members));
-            open.extend(
-                members
-                    .get("allOf")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten(),
-            );
+            let all = members.get("allOf").and_then(Value::as_array);
+            open.extend(all.into_iter().flatten());
             for key in ["oneOf", "anyOf"] {
                 let Some(all) = members.get(key).and_then(Value::as_array) else {
                     continue;
                 };
-                let values: Vec<_> = all
-                    .iter()
-                    .filter(|one| !is_null(document.follow(one)))
-                    .collect();
+                let mut values: Vec<_> = all.iter().collect();
+                values.retain(|one| !is_null(document.follow(one)));
                 self.is_nullable |= values.len() < all.len();
                 match *values {
                     [] => {}
@@ -91,11 +84,12 @@ impl<'d> Schema<'d> {
                 ..self.clone()
             };
             schema.add(document, &[*value]);
-            let reference = value["$ref"]
-                .as_str()
-                .and_then(|text| text.rsplit('/').next());
-            let name = reference.or_else(|| value["title"].as_str());
-            (name.unwrap_or_default().to_owned(), schema)
+            let name = value["$ref"].as_str().or_else(|| value["title"].as_str());
+            let name = name.unwrap_or_default();
+            (
+                name[name.rfind('/').map_or(0, |at| at + 1)..].to_owned(),
+                schema,
+            )
         };
         group.iter().map(alternative).collect()
     }
@@ -104,12 +98,21 @@ impl<'d> Schema<'d> {
         !self.groups.is_empty()
     }
 
-    /// The values of a keyword.
+    /// The values of a keyword. In 3.0, the exclusive bound is a flag beside the other one.
     pub(crate) fn all(&self, keyword: &str) -> Vec<&'d Value> {
-        self.parts
-            .iter()
-            .filter_map(|part| part.get(keyword))
-            .collect()
+        if !keyword.ends_with("imum") {
+            let values = self.parts.iter().map(|part| part.get(keyword));
+            return values.flatten().collect();
+        }
+        let flag = keyword.replacen('m', "exclusiveM", 1);
+        let bound = keyword.replace("exclusiveM", "m");
+        let is_set =
+            |part: &Map<String, Value>, key: &str| part.get(key) == Some(&Value::Bool(true));
+        let value = |part: &&'d Map<String, Value>| match part.get(keyword)? {
+            Value::Bool(flag) if bound != keyword => part.get(&bound).filter(|_| *flag),
+            value => Some(value).filter(|_| !is_set(part, &flag)),
+        };
+        self.parts.iter().filter_map(value).collect()
     }
 
     pub(crate) fn first(&self, keyword: &str) -> Option<&'d Value> {
@@ -123,12 +126,8 @@ impl<'d> Schema<'d> {
     /// The schemas of the members of a keyword's object, by name.
     pub(crate) fn keyed(&self, keyword: &str) -> BTreeMap<&'d str, Vec<&'d Value>> {
         let mut keyed: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-        for (name, value) in self
-            .all(keyword)
-            .into_iter()
-            .filter_map(Value::as_object)
-            .flatten()
-        {
+        let objects = self.all(keyword).into_iter().filter_map(Value::as_object);
+        for (name, value) in objects.flatten() {
             keyed.entry(name).or_default().push(value);
         }
         keyed
@@ -149,83 +148,40 @@ impl<'d> Schema<'d> {
     }
 
     /// The values that it allows, without null; `None`: all.
-    pub(crate) fn allowed(&self, keyword: &str) -> Option<Vec<&'d Value>> {
+    pub(crate) fn allowed(&self) -> Option<Vec<&'d Value>> {
         let constants = self.all("const").into_iter().map(std::slice::from_ref);
-        let constants = constants.filter(|_| keyword == "enum");
-        let lists = self
-            .all(keyword)
-            .into_iter()
-            .filter_map(|list| Some(&**list.as_array()?));
+        let lists = self.all("enum").into_iter();
+        let lists = lists.filter_map(|list| Some(&**list.as_array()?));
         let mut lists = lists.chain(constants);
-        let first: Vec<_> = lists
-            .next()?
-            .iter()
-            .filter(|value| !value.is_null())
-            .collect();
-        Some(lists.fold(first, |mut allowed, list| {
-            allowed.retain(|value| list.contains(value));
-            allowed
-        }))
-    }
-
-    /// The tightest of a keyword's numbers.
-    pub(crate) fn bound(&self, keyword: &str, is_upper: bool) -> Option<f64> {
-        let numbers = self.all(keyword).into_iter().filter_map(Value::as_f64);
-        numbers.reduce(|one, other| {
-            if is_upper {
-                one.min(other)
-            } else {
-                one.max(other)
-            }
-        })
+        let mut allowed: Vec<_> = lists.next()?.iter().collect();
+        allowed.retain(|value| !value.is_null());
+        lists.for_each(|list| allowed.retain(|value| list.contains(value)));
+        Some(allowed)
     }
 
     /// The types of its values. What has no `type` has the one that its keywords are for.
     pub(crate) fn types(&self) -> u8 {
-        let named = self
-            .parts
-            .iter()
-            .filter_map(|part| named_types(part.get("type")?));
-        let mut types = named
-            .reduce(|one, other| one & other)
-            .unwrap_or_else(|| self.implied());
-        if self.is_nullable {
-            types |= NULL;
-        }
-        types
+        let named = self.all("type").into_iter().filter_map(named_types);
+        let named = named.reduce(|one, other| one & other);
+        let types = named.unwrap_or_else(|| self.implied());
+        types | if self.is_nullable { NULL } else { 0 }
     }
 
     fn implied(&self) -> u8 {
-        const IMPLIED: [(u8, &[&str]); 4] = [
+        const IMPLIED: [(u8, &str); 4] = [
             (
                 OBJECT,
-                &[
-                    "properties",
-                    "required",
-                    "additionalProperties",
-                    "minProperties",
-                    "maxProperties",
-                ],
+                "properties required additionalProperties minProperties maxProperties",
             ),
-            (
-                ARRAY,
-                &[
-                    "items",
-                    "prefixItems",
-                    "minItems",
-                    "maxItems",
-                    "uniqueItems",
-                ],
-            ),
-            (STRING, &["pattern", "minLength", "maxLength"]),
-            (NUMBER, &["minimum", "maximum", "multipleOf"]),
+            (ARRAY, "items prefixItems minItems maxItems uniqueItems"),
+            (STRING, "pattern minLength maxLength"),
+            (NUMBER, "minimum maximum multipleOf"),
         ];
-        if let Some(values) = self.allowed("enum") {
-            return values
-                .into_iter()
-                .fold(0, |types, value| types | type_of(value));
+        if let Some(values) = self.allowed() {
+            let types = values.into_iter().map(type_of);
+            return types.fold(0, |all, one| all | one);
         }
-        let has = |keys: &[&str]| keys.iter().any(|key| self.first(key).is_some());
+        let has = |keys: &str| keys.split(' ').any(|key| self.first(key).is_some());
         let implied = IMPLIED.iter().find(|(_, keys)| has(keys));
         implied.map_or(ANY, |(types, _)| *types)
     }
@@ -237,24 +193,24 @@ fn is_null(schema: &Value) -> bool {
     names == Some(NULL) || schema.get("enum").is_some_and(is_null)
 }
 
+/// Each type before those that it includes.
+const NAMES: [(u8, &str); 7] = [
+    (BOOLEAN, "boolean"),
+    (NUMBER, "number"),
+    (INTEGER, "integer"),
+    (STRING, "string"),
+    (ARRAY, "array"),
+    (OBJECT, "object"),
+    (NULL, "null"),
+];
+
 fn named_types(value: &Value) -> Option<u8> {
-    let named = |value: &Value| match value.as_str()? {
-        "null" => Some(NULL),
-        "boolean" => Some(BOOLEAN),
-        "integer" => Some(INTEGER),
-        "number" => Some(NUMBER),
-        "string" => Some(STRING),
-        "array" => Some(ARRAY),
-        "object" => Some(OBJECT),
-        _ => None,
-    };
-    match value {
-        Value::Array(all) => all
-            .iter()
-            .filter_map(named)
-            .reduce(|one, other| one | other),
-        one => named(one),
-    }
+    let all = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), |all| all);
+    let types = |one: &Value| NAMES.iter().find(|(_, name)| one == name);
+    let types = all.iter().filter_map(|one| Some(types(one)?.0));
+    types.reduce(|one, other| one | other)
 }
 
 fn type_of(value: &Value) -> u8 {
@@ -271,24 +227,15 @@ fn type_of(value: &Value) -> u8 {
 
 /// The names of types, without null: `integer or string`.
 pub(crate) fn type_names(types: u8) -> String {
-    const NAMES: [(u8, &str); 6] = [
-        (BOOLEAN, "boolean"),
-        (NUMBER, "number"),
-        (INTEGER, "integer"),
-        (STRING, "string"),
-        (ARRAY, "array"),
-        (OBJECT, "object"),
-    ];
     if types | NULL == ANY {
         return "any type".to_owned();
     }
-    let is_named = |(bits, _): &&(u8, &str)| {
-        types & bits == *bits && !(*bits == INTEGER && types & NUMBER == NUMBER)
-    };
-    let names: Vec<_> = NAMES
-        .iter()
-        .filter(is_named)
-        .map(|(_, name)| *name)
-        .collect();
+    let (mut left, mut names) = (types & !NULL, Vec::new());
+    for (bits, name) in NAMES {
+        if bits & left == bits {
+            left &= !bits;
+            names.push(name);
+        }
+    }
     names.join(" or ")
 }

@@ -18,11 +18,13 @@
 //! | [`pasted()`] | `signpost_management`: requests for Sign Doctor | a request as it is sent, or any text |
 //! | [`signed()`] | `gateway`: signatures in headers | a line with settings, then a request |
 //! | [`placed()`] | `gateway`: versions by path and host | a line with the host, then the target |
+//! | [`contracts()`] | `signpost_openapi` | an OpenAPI document, a line `===`, another one |
 //! | [`spooled()`] | `gateway`: bodies in pieces | two bytes for their number and size, then chunks |
 
 mod bridge;
 mod canonical;
 mod chunked;
+mod contracts;
 mod head;
 mod http2;
 pub mod naive;
@@ -36,8 +38,8 @@ mod signed;
 mod spooled;
 
 pub use self::{
-    bridge::bridge, canonical::canonical, chunked::chunked, head::head, http2::http2,
-    openid::openid, params::params, pasted::pasted, placed::placed, proxy::proxy,
+    bridge::bridge, canonical::canonical, chunked::chunked, contracts::contracts, head::head,
+    http2::http2, openid::openid, params::params, pasted::pasted, placed::placed, proxy::proxy,
     response::response, signed::signed, spooled::spooled,
 };
 
@@ -45,7 +47,7 @@ pub use self::{
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("head", head),
     ("chunked", chunked),
     ("params", params),
@@ -58,6 +60,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("pasted", pasted),
     ("signed", signed),
     ("placed", placed),
+    ("contracts", contracts),
     ("spooled", spooled),
 ];
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Comparison, Operation, variables};
+use super::{Comparison, ITSELF, Operation, variables};
 use crate::{
     document::Document,
-    finding::{Action, List, Place},
+    finding::Step,
     hint,
-    schema::Schema,
+    schema::{ARRAY, Schema},
     schemas::Direction::{self, Request, Response},
 };
 
@@ -17,297 +17,198 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 impl<'d> Comparison<'d> {
     pub(super) fn compare_operations(&mut self, old: Operation<'d>, new: Operation<'d>) {
-        if new.value["deprecated"] == true && old.value["deprecated"] != true {
-            self.add(Place::Operation, "deprecated", false, "is deprecated");
-        }
+        let flags = [old, new].map(|operation| &operation.value["deprecated"]);
+        self.became(ITSELF, flags, "deprecated", false);
         self.compare_security(old, new);
         self.compare_parameters(&parameters(old), &parameters(new));
-        self.compare_request(
-            old.document.member(old.value, "requestBody"),
-            new.document.member(new.value, "requestBody"),
-        );
+        self.compare_request([old, new].map(|one| one.document.member(one.value, "requestBody")));
         self.compare_responses(old, new);
     }
 
     fn compare_parameters(&mut self, olds: &Parameters<'d>, news: &Parameters<'d>) {
-        let mut renamed = Vec::new();
-        for ((within, key), old) in olds {
-            let place = |path| Place::Parameter((*within).to_owned(), name(old).to_owned(), path);
-            if let Some(new) = news.get(&(*within, key.clone())) {
-                self.compare_parameter([old, new], *within, &place);
+        let mut taken = Vec::new();
+        for (key, old) in olds {
+            let place = format!("parameter {} {}", key.0, name(old));
+            if let Some(new) = news.get(key) {
+                self.compare_parameter([old, new], key.0, &place);
                 continue;
             }
-            let other = |(other, _): &&(&str, String)| {
-                *other != *within && !olds.contains_key(&(*other, key.clone()))
-            };
-            let moved = news.keys().filter(|(_, other)| other == key).find(other);
-            if let Some((other, _)) = moved {
-                self.add(
-                    place("$".to_owned()),
-                    "parameter-moved",
-                    true,
-                    format!("is sent in {other}"),
-                );
-                renamed.push((*other, key.clone()));
+            let fresh = || news.iter().filter(|(other, _)| !olds.contains_key(*other));
+            let is_same = |other: &str| other.eq_ignore_ascii_case(&key.1);
+            if let Some((other, _)) = fresh().find(|(other, _)| is_same(&other.1)) {
+                self.explain(&place, "parameter-moved", true, other.0);
+                taken.push(other);
                 continue;
             }
-            self.add(place("$".to_owned()), "parameter-removed", true, "is gone");
-            let is_new = |(other, key): &(&str, String)| {
-                other == within && !olds.contains_key(&(*other, key.clone()))
-            };
-            let mut fits = news.iter().filter(|(key, new)| {
-                is_new(key) && *within == "query" && hint::is_alike(name(old), name(new))
-            });
-            if let Some((key, new)) = fits.next().filter(|_| fits.next().is_none()) {
-                let (from, to) = (name(old), name(new).to_owned());
-                self.hint(List::Request, from, Action::Rename(to));
-                renamed.push((key.0, key.1.clone()));
+            self.add(&place, "parameter-removed", true);
+            let in_query = |other: &str| other == "query" && key.0 == "query";
+            let mut alike = fresh().filter(|(other, _)| in_query(other.0));
+            let mut alike = alike
+                .by_ref()
+                .filter(|(_, new)| hint::is_alike(name(old), name(new)));
+            if let Some((other, new)) = alike.next().filter(|_| alike.next().is_none()) {
+                let keys = [("rename", name(old).into()), ("to", name(new).into())];
+                self.hint("request", &keys);
+                taken.push(other);
             }
         }
         for (key, new) in news.iter().filter(|(key, _)| !olds.contains_key(*key)) {
             // What a path has, clients send, whether the old document says so or not.
-            let is_required = new["required"] == true && key.0 != "path" && !renamed.contains(key);
-            let place = Place::Parameter(key.0.to_owned(), name(new).to_owned(), "$".to_owned());
-            let (kind, text) = match is_required {
-                true => ("required-parameter-added", "is new and required"),
-                false => ("parameter-added", "is new"),
+            let is_needed = new["required"] == true && key.0 != "path" && !taken.contains(&key);
+            let kind = match is_needed {
+                true => "required-parameter-added",
+                false => "parameter-added",
             };
-            self.add(place, kind, is_required, text);
-            let schema = Schema::new(self.schemas.new, &[&new["schema"]]);
-            if let Some(value) =
-                hint::only_value(&schema).filter(|_| is_required && key.0 == "query")
-            {
-                self.hint(List::Request, name(new), Action::Default(value.clone()));
+            let place = format!("parameter {} {}", key.0, name(new));
+            self.add(&place, kind, is_needed);
+            let value = hint::only_value(&Schema::new(self.schemas.new, &[&new["schema"]]));
+            if let Some(value) = value.filter(|_| is_needed && key.0 == "query") {
+                let keys = [("default", name(new).into()), ("value", text(value))];
+                self.hint("request", &keys);
             }
         }
     }
 
-    fn compare_parameter(
-        &mut self,
-        [old, new]: [&'d Value; 2],
-        within: &str,
-        place: &dyn Fn(String) -> Place,
-    ) {
-        let itself = || place("$".to_owned());
-        match (old["required"] == true, new["required"] == true) {
-            (false, true) => self.add(itself(), "parameter-became-required", true, "is required"),
-            (true, false) => self.add(itself(), "parameter-became-optional", false, "is optional"),
-            _ => {}
-        }
-        if new["deprecated"] == true && old["deprecated"] != true {
-            self.add(itself(), "deprecated", false, "is deprecated");
-        }
-        let form = |parameter: &'d Value| {
-            let default = if matches!(within, "query" | "cookie") {
-                "form"
-            } else {
-                "simple"
+    fn compare_parameter(&mut self, both: [&'d Value; 2], within: &str, place: &str) {
+        let flags = |key| both.map(|parameter| &parameter[key]);
+        self.became(place, flags("required"), "parameter-became-required", true);
+        self.became(place, flags("deprecated"), "deprecated", false);
+        let contents = both.map(|parameter| parameter["content"].as_object()?.iter().next());
+        let is_list = Schema::new(self.schemas.old, &[&both[0]["schema"]]).types() >= ARRAY;
+        let [before, after] = both.map(|parameter| {
+            let default = match within {
+                "query" | "cookie" => "form",
+                _ => "simple",
             };
             let style = parameter["style"].as_str().unwrap_or(default);
+            // Only lists and objects are written in several ways.
             let explode = parameter["explode"].as_bool().unwrap_or(style == "form");
-            (style, explode, content(parameter).map(|(kind, _)| kind))
-        };
-        let ((style, explode, kind), (new_style, new_explode, new_kind)) = (form(old), form(new));
-        // Only lists and objects are written in several ways.
-        let types = Schema::new(self.schemas.old, &[&old["schema"]]).types();
-        let differs = style != new_style || explode != new_explode && types >= crate::schema::ARRAY;
-        if kind != new_kind || differs {
-            self.add(
-                itself(),
-                "parameter-serialization-changed",
-                true,
-                "its values are written in another way",
-            );
-        }
-        let schema = |parameter: &'d Value| {
-            content(parameter).map_or(&parameter["schema"], |(_, media)| &media["schema"])
-        };
-        let before = self.report.findings.len();
-        self.compare_schemas(Request, kind.is_none(), [schema(old), schema(new)], place);
-        for finding in &mut self.report.findings[before..] {
-            finding.steps.clear();
-        }
-        let is_default = |kind: &str| matches!(kind, "default-changed" | "default-removed");
-        let changed = self.report.findings[before..]
-            .iter()
-            .any(|finding| is_default(&finding.kind));
-        let value = hint::only_value(&Schema::new(self.schemas.old, &[schema(old)]));
-        if let Some(value) = value.filter(|_| changed && within == "query") {
-            self.hint(List::Request, name(old), Action::Default(value.clone()));
-        }
-    }
-
-    fn compare_request(&mut self, old: &'d Value, new: &'d Value) {
-        let place = || Place::RequestBody(String::new(), String::new());
-        let is_required = new["required"] == true;
-        match (old.is_object(), new.is_object()) {
-            (false, false) => return,
-            (false, true) if is_required => {
-                return self.add(place(), "request-body-added", true, "is new and required");
-            }
-            (false, true) => return self.add(place(), "request-body-added", false, "is new"),
-            (true, false) => return self.add(place(), "request-body-removed", true, "is gone"),
-            (true, true) => {}
-        }
-        match (old["required"] == true, is_required) {
-            (false, true) => self.add(place(), "request-body-became-required", true, "is required"),
-            (true, false) => self.add(
-                place(),
-                "request-body-became-optional",
-                false,
-                "is optional",
-            ),
-            _ => {}
-        }
-        let before = self.report.findings.len();
-        self.compare_content(Request, [old, new], &|kind, path| {
-            Place::RequestBody(kind, path)
+            (style, is_list && explode)
         });
-        for finding in &mut self.report.findings[before..] {
-            // The fields of a form are parameters.
-            if matches!(&finding.place, Place::RequestBody(kind, _) if kind == FORM) {
-                finding.steps.retain_mut(|step| {
-                    step.list = List::Request;
-                    step.at.drain(.."$.".len().min(step.at.len()));
-                    matches!(step.action, Action::Rename(_) | Action::Default(_))
-                        && !step.at.contains(['.', '['])
-                });
+        if before != after || contents[0].map(|one| one.0) != contents[1].map(|one| one.0) {
+            self.add(place, "parameter-serialization-changed", true);
+        }
+        let mut schemas = flags("schema");
+        for (schema, content) in schemas.iter_mut().zip(contents) {
+            *schema = content.map_or(*schema, |(_, media)| &media["schema"]);
+        }
+        let start = self.report.findings.len();
+        self.compare_schemas(Request, contents[0].is_none(), schemas, place);
+        let default = hint::only_value(&Schema::new(self.schemas.old, &[schemas[0]]));
+        for finding in &mut self.report.findings[start..] {
+            let is_default = finding.kind == "default-changed" && within == "query";
+            let value = default.filter(|_| is_default);
+            let keys = |value| vec![("default", name(both[0]).into()), ("value", text(value))];
+            let step = value.map(|value| Step {
+                list: "request",
+                keys: keys(value),
+            });
+            finding.steps = step.into_iter().collect();
+        }
+    }
+
+    fn compare_request(&mut self, both: [&'d Value; 2]) {
+        let place = "request body";
+        let flags = both.map(|body| &body["required"]);
+        match both.map(Value::is_object) {
+            [false, false] => {}
+            [false, true] => self.add(place, "request-body-added", flags[1] == true),
+            [true, false] => self.add(place, "request-body-removed", true),
+            [true, true] => {
+                self.became(place, flags, "request-body-became-required", true);
+                self.compare_content(Request, both, place);
             }
         }
     }
 
-    fn compare_content(
-        &mut self,
-        direction: Direction,
-        [old, new]: [&'d Value; 2],
-        place: &dyn Fn(String, String) -> Place,
-    ) {
-        let (olds, news) = (
-            media_types(self.schemas.old, old),
-            media_types(self.schemas.new, new),
-        );
+    fn compare_content(&mut self, direction: Direction, [old, new]: [&'d Value; 2], place: &str) {
+        let olds = media_types(self.schemas.old, old);
+        let news = media_types(self.schemas.new, new);
         for (kind, media) in &olds {
-            let itself = || place(kind.clone(), String::new());
-            let other = news.get(kind).or_else(|| {
-                let mut all = news.iter();
-                all.find(|(other, _)| {
-                    covers(other, kind) || direction == Response && covers(kind, other)
-                })
-                .map(|(_, media)| media)
-            });
-            let Some(other) = other else {
-                self.add(
-                    itself(),
-                    "media-type-removed",
-                    true,
-                    format!("{kind} is gone"),
-                );
+            let place = match &**kind {
+                "application/json" => place.to_owned(),
+                kind => format!("{place} ({kind})"),
+            };
+            let is_special = |other: &str| direction == Response && covers(kind, other);
+            let fits = |other: &str| covers(other, kind) || is_special(other);
+            let same = news.get_key_value(kind);
+            let Some((other, new)) = same.or_else(|| news.iter().find(|(other, _)| fits(other)))
+            else {
+                self.add(&place, "media-type-removed", true);
                 continue;
             };
-            if direction == Response
-                && !news.contains_key(kind)
-                && !news.keys().any(|other| covers(kind, other))
-            {
-                self.add(
-                    itself(),
-                    "media-type-widened",
-                    true,
-                    format!("{kind} can be another type"),
-                );
+            if direction == Response && other != kind && !is_special(other) {
+                self.add(&place, "media-type-widened", true);
             }
-            let schemas = [&media["schema"], &other["schema"]];
-            self.compare_schemas(direction, !is_json(kind), schemas, |path| {
-                place(kind.clone(), path)
-            });
-        }
-        for kind in news.keys().filter(|kind| !olds.contains_key(*kind)) {
-            self.add(
-                place(kind.clone(), String::new()),
-                "media-type-added",
-                false,
-                format!("{kind} is new"),
-            );
+            let start = self.report.findings.len();
+            // Whether numbers and texts differ in it. A range can be JSON.
+            let is_json = kind.ends_with("json") || kind.contains('*');
+            let schemas = [&media["schema"], &new["schema"]];
+            self.compare_schemas(direction, !is_json, schemas, &place);
+            for finding in &mut self.report.findings[start..] {
+                let is_form = kind == FORM;
+                finding
+                    .steps
+                    .retain_mut(|step| if is_form { step.is_for_form() } else { is_json });
+            }
         }
     }
 
     fn compare_responses(&mut self, old: Operation<'d>, new: Operation<'d>) {
-        let olds: BTreeMap<_, _> = old.document.members(old.value, "responses").collect();
-        let news: BTreeMap<_, _> = new.document.members(new.value, "responses").collect();
+        let [olds, news] = [old, new].map(|one| {
+            let responses = one.document.members(one.value, "responses");
+            responses.collect::<BTreeMap<_, _>>()
+        });
         let is_success = |status: &str| status.starts_with(['1', '2', '3']);
-        let only_new = |all: &BTreeMap<&'d str, &'d Value>, others: &BTreeMap<&str, &Value>| {
-            let mut fresh = all
-                .iter()
-                .filter(|(status, _)| is_success(status) && !others.contains_key(*status));
+        let only = |all: &BTreeMap<&'d str, &'d Value>, others: &BTreeMap<&str, &Value>| {
+            let is_fresh = |status: &str| is_success(status) && !others.contains_key(status);
+            let mut fresh = all.iter().filter(|(status, _)| is_fresh(status));
             let first = fresh.next().map(|(status, response)| (*status, *response));
             first.filter(|_| fresh.next().is_none())
         };
+        let replaced = only(&olds, &news).and(only(&news, &olds));
         for (status, response) in &olds {
+            let place = format!("response {status}");
             let class = format!("{}XX", &status.get(..1).unwrap_or_default());
-            let same = news
-                .get(status)
-                .or_else(|| news.get(&*class))
-                .or_else(|| news.get("default"));
-            let place = |kind, path| Place::Response((*status).to_owned(), kind, path);
-            let itself = || place(String::new(), String::new());
-            if let Some(other) = same {
-                self.compare_response(status, [response, other], &place);
-                continue;
-            }
-            if !is_success(status) {
-                self.add(itself(), "error-status-removed", false, "is gone");
-                continue;
-            }
-            let replaced = only_new(&olds, &news).and(only_new(&news, &olds));
-            let text =
-                replaced.map_or_else(|| "is gone".to_owned(), |(other, _)| format!("→ {other}"));
-            self.add(itself(), "success-status-removed", true, text);
-            if let Some((_, other)) = replaced {
-                if let Ok(status) = status.parse() {
-                    self.hint(List::Response, "", Action::Status(status));
+            let same = [status, &*class, "default"]
+                .into_iter()
+                .find_map(|key| news.get(key));
+            let start = self.report.findings.len();
+            match (same, replaced) {
+                (Some(other), _) => self.compare_response([response, other], &place),
+                (None, _) if !is_success(status) => self.add(&place, "error-status-removed", false),
+                (None, None) => self.add(&place, "success-status-removed", true),
+                (None, Some((other, new))) => {
+                    self.explain(&place, "success-status-removed", true, other);
+                    if let Ok(status) = status.parse::<u16>() {
+                        self.hint("response", &[("status", status.into())]);
+                    }
+                    self.compare_response([response, new], &place);
                 }
-                self.compare_response(status, [response, other], &place);
             }
-        }
-        for status in news.keys().filter(|status| !olds.contains_key(*status)) {
-            let place = Place::Response((*status).to_owned(), String::new(), String::new());
-            self.add(place, "status-added", false, "is new");
+            for finding in &mut self.report.findings[start..] {
+                finding.status = Some((*status).to_owned());
+            }
         }
     }
 
-    fn compare_response(
-        &mut self,
-        status: &str,
-        [old, new]: [&'d Value; 2],
-        place: &dyn Fn(String, String) -> Place,
-    ) {
-        self.compare_content(Response, [old, new], place);
+    fn compare_response(&mut self, both: [&'d Value; 2], place: &str) {
+        self.compare_content(Response, both, place);
         let headers = |document: &'d Document, of| {
-            let all = document
-                .members(of, "headers")
-                .map(|(name, header)| (name.to_ascii_lowercase(), (name, header)));
+            let all = document.members(of, "headers");
+            let all = all.map(|(name, header)| (name.to_ascii_lowercase(), (name, header)));
             all.collect::<BTreeMap<_, _>>()
         };
-        let mut news = headers(self.schemas.new, new);
-        for (key, (name, old)) in headers(self.schemas.old, old) {
-            let place = || Place::Header(status.to_owned(), name.to_owned());
+        let mut news = headers(self.schemas.new, both[1]);
+        for (key, (name, old)) in headers(self.schemas.old, both[0]) {
+            let place = format!("{place} header {name}");
             let Some((_, new)) = news.remove(&key) else {
-                self.add(place(), "header-removed", true, "is gone");
+                self.add(&place, "header-removed", true);
                 continue;
             };
-            if old["required"] == true && new["required"] != true {
-                self.add(place(), "header-became-optional", true, "is optional");
-            }
-            self.compare_schemas(Response, true, [&old["schema"], &new["schema"]], |_| {
-                place()
-            });
-        }
-        for (name, _) in news.into_values() {
-            self.add(
-                Place::Header(status.to_owned(), name.to_owned()),
-                "header-added",
-                false,
-                "is new",
-            );
+            let flags = [new, old].map(|header| &header["required"]);
+            self.became(&place, flags, "header-became-optional", true);
+            self.compare_schemas(Response, true, [&old["schema"], &new["schema"]], &place);
         }
     }
 }
@@ -322,20 +223,17 @@ fn parameters(of: Operation<'_>) -> Parameters<'_> {
     // Those of the operation replace those of the path.
     for parameter in lists.into_iter().filter_map(Value::as_array).flatten() {
         let parameter = of.document.follow(parameter);
-        let within = parameter["in"].as_str().unwrap_or_default();
-        let name = name(parameter);
-        let key = match within {
-            "path" => variables
-                .iter()
-                .position(|one| *one == name)
-                .map_or_else(|| name.to_owned(), |at| format!("{at:04}")),
-            "header" => name.to_ascii_lowercase(),
+        let (within, name) = (
+            parameter["in"].as_str().unwrap_or_default(),
+            name(parameter),
+        );
+        let key = match (within, variables.iter().position(|one| *one == name)) {
+            ("path", Some(at)) => format!("{at:04}"),
+            ("header", _) => name.to_ascii_lowercase(),
             _ => name.to_owned(),
         };
         // Others describe these three.
-        let is_ignored =
-            within == "header" && matches!(&*key, "accept" | "content-type" | "authorization");
-        if !is_ignored {
+        if within != "header" || !matches!(&*key, "accept" | "content-type" | "authorization") {
             all.insert((within, key), parameter);
         }
     }
@@ -346,37 +244,30 @@ fn name(parameter: &Value) -> &str {
     parameter["name"].as_str().unwrap_or_default()
 }
 
-/// The type of content of a parameter that has one.
-fn content(parameter: &Value) -> Option<(&str, &Value)> {
-    let (kind, media) = parameter["content"].as_object()?.iter().next()?;
-    Some((kind, media))
+/// The value of a parameter.
+fn text(value: &Value) -> Value {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string().into(), Value::from)
 }
 
 /// Types of content, in lower case, without parameters.
 fn media_types<'d>(document: &'d Document, of: &'d Value) -> BTreeMap<String, &'d Value> {
-    let all = document.members(of, "content");
-    all.map(|(kind, media)| {
-        (
-            kind.split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_ascii_lowercase(),
-            media,
-        )
-    })
-    .collect()
+    let essence = |kind: &str| {
+        kind.split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    };
+    document
+        .members(of, "content")
+        .map(|(kind, media)| (essence(kind), media))
+        .collect()
 }
 
 /// Whether a range such as `text/*` has a type.
 fn covers(range: &str, kind: &str) -> bool {
-    range == "*/*"
-        || range
-            .strip_suffix('*')
-            .is_some_and(|start| start.ends_with('/') && kind.starts_with(start))
-}
-
-/// Whether numbers and texts differ in it. A range can be JSON.
-fn is_json(kind: &str) -> bool {
-    kind.ends_with("json") || kind.contains('*')
+    let start = range.strip_suffix('*').filter(|start| start.ends_with('/'));
+    range == "*/*" || start.is_some_and(|start| kind.starts_with(start))
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Comparison, Operation};
-use crate::finding::Place;
+use super::{Comparison, ITSELF, Operation};
 
 /// What must be shown, and the scopes that it needs.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
@@ -18,30 +17,16 @@ impl<'d> Comparison<'d> {
             new.iter()
                 .all(|(scheme, scopes)| old.get(scheme).is_some_and(|had| scopes.is_subset(had)))
         };
-        for old in &before {
-            if after.iter().any(|new| lets_in(new, old)) {
-                continue;
-            }
-            let text = format!(
-                "{} no longer suffices: {}",
-                shown(old),
-                after.iter().map(shown).collect::<Vec<_>>().join(" or ")
-            );
-            let is_known = after.iter().any(|new| new.keys().eq(old.keys()));
-            let kind = if is_known {
-                "security-scope-added"
-            } else {
-                "security-removed"
+        for old in before
+            .iter()
+            .filter(|old| !after.iter().any(|new| lets_in(new, old)))
+        {
+            let kind = match after.iter().any(|new| new.keys().eq(old.keys())) {
+                true => "security-scope-added",
+                false => "security-removed",
             };
-            self.add(Place::Operation, kind, true, text);
-        }
-        for new in after.iter().filter(|new| !before.contains(new)) {
-            self.add(
-                Place::Operation,
-                "security-added",
-                false,
-                format!("{} suffices", shown(new)),
-            );
+            let now = after.iter().map(shown).collect::<Vec<_>>().join(" or ");
+            self.explain(ITSELF, kind, true, &format!("{} → {now}", shown(old)));
         }
     }
 }

@@ -53,10 +53,8 @@ fn what_breaks_between_public_versions_is_as_expected() {
             assert!(report.is_complete);
             found += &format!("# {api} {old} → {new}\n");
             for finding in report.findings.iter().filter(|finding| finding.is_breaking) {
-                found += &format!(
-                    "{}, {}: {}, {}\n",
-                    finding.operation, finding.place, finding.kind, finding.text
-                );
+                let (place, text) = (&finding.place, &finding.text);
+                found += &format!("{}, {place}: {text}\n", finding.operation);
             }
             pairs += 1;
         }

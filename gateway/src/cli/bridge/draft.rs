@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use signpost_bridge::JsonPath;
 use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff};
-use signpost_openapi::{Action, Finding, List, Place, Report, Step};
+use signpost_openapi::{Finding, Report, Step};
 
 /// The tables, line by line. What the counts do not tell stands in comments.
 pub(super) fn lines(diff: &Diff) -> Vec<String> {
@@ -65,19 +66,23 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
         .collect();
     for findings in breaking.chunk_by(|one, other| one.operation == other.operation) {
         lines.push(String::new());
-        // A response's steps are for its status.
-        let mut groups: BTreeMap<Option<&str>, BTreeMap<List, Vec<&Step>>> = BTreeMap::new();
+        // By the status of a response, since a change is for some: by default for 2xx.
+        let mut groups: BTreeMap<Option<String>, BTreeMap<&str, Vec<&Step>>> = BTreeMap::new();
         let known = report
             .operations
             .iter()
             .find(|known| known.name == findings[0].operation);
         for finding in findings {
-            let steps = finding
+            let status = finding
+                .status
+                .as_ref()
+                .filter(|status| !status.starts_with('2'));
+            let mut steps = finding
                 .steps
                 .iter()
-                .filter(|step| known.is_some() && is_valid(finding, step));
-            let mut steps = steps.peekable();
-            if steps.peek().is_none() {
+                .filter(|step| is_valid(finding, step))
+                .peekable();
+            if steps.peek().is_none() || known.is_none() {
                 let Finding {
                     operation,
                     place,
@@ -90,29 +95,23 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
                 ));
             }
             for step in steps {
-                let group = groups.entry(of_status(&finding.place)).or_default();
+                let group = groups
+                    .entry(status.map(|status| status.to_lowercase()))
+                    .or_default();
                 let list = group.entry(step.list).or_default();
                 if !list.contains(&step) {
                     list.push(step);
                 }
             }
         }
-        for (status, group) in groups {
-            let Some(known) = known else { continue };
+        for ((status, group), known) in groups.into_iter().zip(known.into_iter().cycle()) {
             let path = pattern(&known.path);
             if path.len() < known.path.len() && !known.path.ends_with('}') {
                 lines.push(format!("# {path} takes more than {}", known.path));
             }
             lines.extend(head(version, &known.method, &path, &mut names));
-            lines.extend(
-                status.map(|status| format!("status = [\"{}\"]", status.to_ascii_lowercase())),
-            );
+            lines.extend(status.map(|status| format!("status = [\"{status}\"]")));
             for (key, steps) in group {
-                let key = match key {
-                    List::Request => "request",
-                    List::RequestBody => "request_body",
-                    List::Response => "response",
-                };
                 lines.extend(list(key, steps.into_iter().map(|step| format!("{step},"))));
             }
         }
@@ -122,30 +121,12 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
 
 /// Whether the configuration can have a step.
 fn is_valid(finding: &Finding, step: &Step) -> bool {
-    let is_json = match &finding.place {
-        Place::RequestBody(kind, _) | Place::Response(_, kind, _) => {
-            kind.is_empty() || kind.ends_with("json")
-        }
-        _ => true,
+    let is_place = |(key, at): &(&str, Value)| match (*key, at.as_str()) {
+        ("to", Some(to)) if step.keys[0].0 == "move" => is_path(to),
+        ("to" | "in" | "value" | "status", _) => true,
+        (_, at) => step.list == "request" || at.is_some_and(is_path),
     };
-    let is_known_status = match &finding.place {
-        Place::Response(status, ..) => status != "default",
-        _ => true,
-    };
-    match (step.list, &step.action) {
-        (List::Request, _) => true,
-        (_, Action::Status(_)) => is_known_status,
-        (_, Action::Move(to)) if !is_path(to) => false,
-        _ => is_json && is_known_status && is_path(&step.at),
-    }
-}
-
-/// The status of a response that no change takes by default.
-fn of_status(place: &Place) -> Option<&str> {
-    match place {
-        Place::Response(status, ..) if !status.starts_with('2') => Some(status),
-        _ => None,
-    }
+    finding.status.as_deref() != Some("default") && step.keys.iter().all(is_place)
 }
 
 /// The path of an operation as that of a change: all below its first variable.

@@ -108,14 +108,8 @@ fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
     let operations: Vec<_> = operations.collect();
     for findings in &operations {
         lines.push(findings[0].operation.clone());
-        let row = |finding: &&Finding| {
-            [
-                finding.place.to_string(),
-                finding.kind.to_string(),
-                finding.text.clone(),
-            ]
-        };
-        let rows = table_lines(["PLACE", "KIND", "CHANGE"], findings.iter().map(row), 0..0);
+        let row = |finding: &&Finding| [finding.place.clone(), finding.text.clone()];
+        let rows = table_lines(["PLACE", "CHANGE"], findings.iter().map(row), 0..0);
         lines.extend(rows.into_iter().map(|line| format!("  {line}")));
         lines.push(String::new());
     }

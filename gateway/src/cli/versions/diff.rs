@@ -18,7 +18,7 @@ use crate::cli::{
     operation::on_many,
     print_line, since,
     table::{printable, printable_json, table_lines},
-    versions::{configured, contracts},
+    versions::{configured, contracts, count},
 };
 
 /// Limit of the applications and paths that are named.

@@ -45,6 +45,13 @@ pub(super) async fn logs_in_by_redirect(language: &'static str) {
         Some(43),
         "{language}: {done}"
     );
+    goes_on(&mut driver, login).await;
+    stops(&mut driver).await;
+}
+
+/// As the user of the login.
+async fn goes_on(driver: &mut Driver, login: &Value) {
+    let language = driver.language;
     // The new credential is that of the next calls.
     let renewed = driver.ask(json!({ "renew": {} })).await;
     let new = &renewed["login"]["authorization"];
@@ -65,7 +72,6 @@ pub(super) async fn logs_in_by_redirect(language: &'static str) {
         (&sent["event"]["id"], &json!("a=1")),
         "{language}: {sent} {events}"
     );
-    stops(&mut driver).await;
 }
 
 /// A login that nobody confirms ends with its deadline, or when it is cancelled.

@@ -639,4 +639,25 @@ mod tests {
             r#"{ Pairs = new[] { SignpostClient.Pair("p", "q") }, Json = new object[] { null } }"#
         ));
     }
+
+    #[test]
+    fn json_that_java_has_no_word_for_is_a_text() {
+        let (pairs, json) = ([("p".to_owned(), "q".to_owned())], json!([null]));
+        let call = Call {
+            address: ADDRESS,
+            settings: &[],
+            method: "PUT",
+            path: "/a",
+            pairs: &pairs,
+            json: Some(&json),
+            credential: None,
+        };
+        let code = |number: usize| LANGUAGES[number].code(&call).code;
+        assert!(
+            code(3).contains(r#".pairs(List.of(Signpost.pair("p", "q"))).body("[null]".getBytes"#)
+        );
+        assert!(code(5).contains(
+            r#"{ Pairs = new[] { SignpostClient.Pair("p", "q") }, Json = new object[] { null } }"#
+        ));
+    }
 }

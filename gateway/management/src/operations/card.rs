@@ -1,7 +1,7 @@
 //! The developer's card: an application's rules, and a first call that can be pasted into a shell. Never a key.
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
     config::origin::Origin,
@@ -135,6 +135,21 @@ impl<'g> Hosting<'g> {
             now: gateway.state.clock.now(),
         }
     }
+
+    /// Method, path and JSON of a first call. A path of the API itself is not known here; its root is what is likeliest there.
+    fn first_call(
+        &self,
+        carrier: SignCarrier,
+        version: &ServedVersion,
+    ) -> (&'static str, &'static str, Option<Value>) {
+        if self.has_logins {
+            return ("POST", "/login", None);
+        }
+        match carrier != SignCarrier::Parameters && version.takes_json() {
+            true => ("POST", "/", Some(json!({ "demo": "hello world" }))),
+            false => ("GET", "/", None),
+        }
+    }
 }
 
 pub(super) fn all<F: Face>(face: F) -> F {
@@ -164,20 +179,11 @@ impl Card {
         let default = default.unwrap_or_else(|| versions.default());
         let profile = subject.profile.unwrap_or(hosting.profile.clone());
         let address = address.unwrap_or(hosting.address).to_string();
-        let is_json = !hosting.has_logins
-            && profile.carrier != SignCarrier::Parameters
-            && default.takes_json();
-        // A path of the API itself is not known here; its root is what is likeliest there.
-        let (method, path) = match hosting.has_logins {
-            true => ("POST", "/login"),
-            false if is_json => ("POST", "/"),
-            false => ("GET", "/"),
-        };
+        let (method, path, json) = hosting.first_call(profile.carrier, default);
         let mut settings = Vec::new();
         settings.extend(subject.ident.as_ref().map(|ident| ("app", json!(ident))));
         settings.push(("version", json!(default.name().as_str())));
         settings.extend(settings_of(names, &profile));
-        let json = is_json.then(|| json!({ "demo": "hello world" }));
         let call = Call {
             address: &address,
             settings: &settings,
@@ -201,7 +207,7 @@ impl Card {
             window_seconds: hosting.window_seconds,
             return_to: subject.return_to,
             cors_origins: hosting.cors_origins,
-            first_call: match is_json || profile.carrier == SignCarrier::Headers {
+            first_call: match json.is_some() || profile.carrier == SignCarrier::Headers {
                 true => first_call_in_headers(names, &profile, &call, &sent),
                 false => first_call(&profile, &call, &sent),
             },
@@ -268,14 +274,7 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
         return None;
     }
     let json = call.json.map(ToString::to_string);
-    // In headers the command signs by the stronger algorithm.
-    let (carrier, algorithm) = match (profile.carrier, profile.algorithm) {
-        (SignCarrier::Headers, SignAlgorithm::Md5) => (Some("headers"), Some("md5")),
-        (SignCarrier::Headers, SignAlgorithm::HmacSha256) => (Some("headers"), None),
-        (SignCarrier::Both, _) if json.is_some() => (Some("both"), None),
-        (_, SignAlgorithm::HmacSha256) => (None, Some("hmac-sha256")),
-        (_, SignAlgorithm::Md5) => (None, None),
-    };
+    let (carrier, algorithm) = signed_by(profile, json.is_some());
     let options = [
         ("prefix", word("prefix")),
         ("app", word("app")),
@@ -305,6 +304,20 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
         call.method,
         call.path
     ))
+}
+
+/// The options `carrier` and `algorithm`. In headers the command signs by the stronger algorithm.
+const fn signed_by(
+    profile: &SignProfile,
+    has_json: bool,
+) -> (Option<&'static str>, Option<&'static str>) {
+    match (profile.carrier, profile.algorithm) {
+        (SignCarrier::Headers, SignAlgorithm::Md5) => (Some("headers"), Some("md5")),
+        (SignCarrier::Headers, SignAlgorithm::HmacSha256) => (Some("headers"), None),
+        (SignCarrier::Both, _) if has_json => (Some("both"), None),
+        (_, SignAlgorithm::HmacSha256) => (None, Some("hmac-sha256")),
+        (_, SignAlgorithm::Md5) => (None, None),
+    }
 }
 
 /// The call for bash. `headers` are the curl options that set the convention headers.

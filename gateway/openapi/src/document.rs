@@ -11,7 +11,7 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Limit of references that lead to each other.
 const MAX_HOPS: usize = 32;
 
-/// An OpenAPI document, whose references all lead somewhere.
+/// An `OpenAPI` document, whose references all lead somewhere.
 #[derive(Debug)]
 pub struct Document {
     root: Value,
@@ -44,7 +44,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// It is too large, neither JSON nor YAML, no OpenAPI 3.0 or 3.1, or has a reference that leads nowhere.
+    /// It is too large, neither JSON nor YAML, no `OpenAPI` 3.0 or 3.1, or has a reference that leads nowhere.
     pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         if bytes.len() > MAX_BYTES {
             let found = format!("{} bytes", bytes.len());
@@ -126,21 +126,24 @@ impl Document {
                         check(key, member)?;
                     }
                 }
-                if let Some(Value::String(reference)) = members.get("$ref") {
-                    let found = format!("$ref {reference:?}");
-                    if !reference.starts_with("#/") {
-                        let allowed = "a reference into the same document, which begins with #/";
-                        return Err(Unreadable::new(place, found, allowed));
-                    }
-                    if self.target(reference).is_none() {
-                        let allowed = "a reference to a part that exists";
-                        return Err(Unreadable::new(place, found, allowed));
-                    }
-                }
+                return self.check_reference(members, place);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_reference(&self, of: &Map<String, Value>, place: &str) -> Result<(), Unreadable> {
+        let Some(reference) = of.get("$ref").and_then(Value::as_str) else {
+            return Ok(());
+        };
+        let allowed = match self.target(reference) {
+            Some(_) if reference.starts_with("#/") => return Ok(()),
+            _ if reference.starts_with("#/") => "a reference to a part that exists",
+            _ => "a reference into the same document, which begins with #/",
+        };
+        let found = format!("$ref {reference:?}");
+        Err(Unreadable::new(place, found, allowed))
     }
 
     fn target(&self, reference: &str) -> Option<&Value> {

@@ -1,4 +1,4 @@
-//! Two OpenAPI documents: what differs, and what of it breaks clients.
+//! Two `OpenAPI` documents: what differs, and what of it breaks clients.
 //!
 //! No I/O, no async, no clock. Documents are 3.0 or 3.1, JSON or YAML, and may be hostile: size, depth, references and
 //! work have bounds.

@@ -398,14 +398,24 @@ impl<'d> Schemas<'d> {
                 _ => {}
             }
         }
-        let hints = hint::of_properties(self, &removed, &added, &new_required);
+        self.add_properties(&removed, &added, &new_required, found);
+    }
+
+    fn add_properties(
+        &mut self,
+        removed: &[(&'d str, &[&'d Value])],
+        added: &[(&'d str, &[&'d Value])],
+        required: &BTreeSet<&str>,
+        found: &mut Found,
+    ) {
+        let hints = hint::of_properties(self, removed, added, required);
         let steps = |name| hints.get(name).cloned().unwrap_or_default();
-        for (name, _) in &removed {
+        for (name, _) in removed {
             found.at(&format!(".{name}"), "property-removed", Breaks);
             found.hint(steps(*name));
         }
-        for (name, _) in &added {
-            let is_needed = self.direction == Request && new_required.contains(name);
+        for (name, _) in added {
+            let is_needed = self.direction == Request && required.contains(name);
             let (kind, effect) = match is_needed {
                 true => ("required-property-added", Breaks),
                 false => ("property-added", Harmless),

@@ -58,6 +58,11 @@ pub(super) fn print_table<const N: usize>(
     }
 }
 
+/// `1 change`, `2 changes`.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,9 +55,9 @@ fn list(key: &str, steps: impl Iterator<Item = String>) -> impl Iterator<Item = 
 
 /// The tables, by what differs between two OpenAPI documents.
 pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> {
-    let mut lines = vec![format!(
-        "# What two OpenAPI documents show. Read each change: the documents may not say all, and their names are guesses."
-    )];
+    let begin =
+        "# What two OpenAPI documents show. Read each change: renames and moves are guesses.";
+    let mut lines = vec![begin.to_owned()];
     let mut names = BTreeSet::new();
     let breaking: Vec<_> = report
         .findings
@@ -66,44 +66,13 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
         .collect();
     for findings in breaking.chunk_by(|one, other| one.operation == other.operation) {
         lines.push(String::new());
-        // By the status of a response, since a change is for some: by default for 2xx.
-        let mut groups: BTreeMap<Option<String>, BTreeMap<&str, Vec<&Step>>> = BTreeMap::new();
+        let operation = &findings[0].operation;
         let known = report
             .operations
             .iter()
-            .find(|known| known.name == findings[0].operation);
-        for finding in findings {
-            let status = finding
-                .status
-                .as_ref()
-                .filter(|status| !status.starts_with('2'));
-            let mut steps = finding
-                .steps
-                .iter()
-                .filter(|step| is_valid(finding, step))
-                .peekable();
-            if steps.peek().is_none() || known.is_none() {
-                let Finding {
-                    operation,
-                    place,
-                    text,
-                    ..
-                } = finding;
-                lines.push(format!(
-                    "# {operation}, {place}: {text}. {}",
-                    advice(&finding.kind)
-                ));
-            }
-            for step in steps {
-                let group = groups
-                    .entry(status.map(|status| status.to_lowercase()))
-                    .or_default();
-                let list = group.entry(step.list).or_default();
-                if !list.contains(&step) {
-                    list.push(step);
-                }
-            }
-        }
+            .find(|known| known.name == *operation);
+        let (groups, notes) = of_operation(findings);
+        lines.extend(notes.iter().map(|note| format!("# {operation}, {note}")));
         for ((status, group), known) in groups.into_iter().zip(known.into_iter().cycle()) {
             let path = pattern(&known.path);
             if path.len() < known.path.len() && !known.path.ends_with('}') {
@@ -117,6 +86,36 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
         }
     }
     lines
+}
+
+/// The steps of a change by their list; a change for each status of responses, by default for 2xx.
+type Groups<'f> = BTreeMap<Option<String>, BTreeMap<&'static str, Vec<&'f Step>>>;
+
+/// The steps for an operation, and what is left to a person.
+fn of_operation<'f>(findings: &[&'f Finding]) -> (Groups<'f>, Vec<String>) {
+    let (mut groups, mut notes) = (Groups::new(), Vec::new());
+    for finding in findings {
+        let status = finding
+            .status
+            .as_ref()
+            .filter(|status| !status.starts_with('2'));
+        let is_valid = |step: &&Step| is_valid(finding, step);
+        let mut steps = finding.steps.iter().filter(is_valid).peekable();
+        if steps.peek().is_none() {
+            let advice = advice(&finding.kind);
+            notes.push(format!("{}: {}. {advice}", finding.place, finding.text));
+        }
+        for step in steps {
+            let group = groups
+                .entry(status.map(|status| status.to_lowercase()))
+                .or_default();
+            let list = group.entry(step.list).or_default();
+            if !list.contains(&step) {
+                list.push(step);
+            }
+        }
+    }
+    (groups, notes)
 }
 
 /// Whether the configuration can have a step.

@@ -12,10 +12,9 @@ use signpost_openapi::{Document, Finding, Report, compare, document::MAX_BYTES};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Changes, Method};
 
-use super::count;
 use crate::cli::{
     print_error, print_line,
-    table::{printable, printable_json, table_lines},
+    table::{count, printable, printable_json, table_lines},
 };
 
 /// Limit of the operations without a change that a text names.

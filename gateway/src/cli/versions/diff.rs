@@ -17,8 +17,8 @@ use crate::cli::{
     CommonOptions,
     operation::on_many,
     print_line, since,
-    table::{printable, printable_json, table_lines},
-    versions::{configured, contracts, count},
+    table::{count, printable, printable_json, table_lines},
+    versions::{configured, contracts},
 };
 
 /// Limit of the applications and paths that are named.
@@ -124,7 +124,7 @@ fn lines(diff: &Diff) -> Vec<String> {
         ""
     };
     let mut lines = vec![format!(
-        "{} as it is, and {} by copies of the same requests{bridged}, since {} (pairs count by the hour)",
+        "{} as it is, and {} by copies of the same requests{bridged}, since {}",
         diff.version,
         diff.to,
         rfc3339(diff.since)
@@ -134,8 +134,6 @@ fn lines(diff: &Diff) -> Vec<String> {
         lines.extend(route_lines(route));
     }
     lines.push(String::new());
-    let coverage = diff.coverage.iter();
-    lines.extend(coverage.flat_map(|coverage| coverage.lines()));
     lines.push(summary(diff));
     if !diff.unseen.is_empty() {
         let unseen = diff.unseen.join(", ");

@@ -1,9 +1,9 @@
 //! A document, and what its references lead to.
 
+mod yaml;
+
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
-
-use crate::yaml;
 
 /// Largest size of a document, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;

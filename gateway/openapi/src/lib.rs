@@ -5,21 +5,17 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`document`] | reads a document, follows its references |
-//! | `yaml` | YAML as the JSON that it stands for |
+//! | [`document`] | reads a document, JSON or YAML, and follows its references |
 //! | `schema` | a schema with all that `$ref` and `allOf` add to it |
-//! | `schemas` | compares two schemas |
-//! | `hint` | the step of a bridge that makes up for a difference |
+//! | `schemas` | compares two schemas; `hint` has the step of a bridge that makes up for a difference |
 //! | [`compare()`] | compares two documents: operations, parameters, bodies, responses |
 //! | [`finding`] | what differs |
 
 mod compare;
 pub mod document;
 pub mod finding;
-mod hint;
 mod schema;
 mod schemas;
-mod yaml;
 
 pub use self::{
     compare::compare,

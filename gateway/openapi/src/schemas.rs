@@ -3,6 +3,8 @@
 //! A request that was allowed must stay so: what narrows its schema breaks clients. A response must stay what clients
 //! know: what widens its schema breaks them.
 
+pub(crate) mod hint;
+
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
@@ -14,7 +16,6 @@ use serde_json::Value;
 use crate::{
     document::Document,
     finding::Step,
-    hint,
     schema::{ANY, Alternative, BOOLEAN, NULL, NUMBER, STRING, Schema, type_names},
 };
 

@@ -8,9 +8,11 @@ use super::{Comparison, ITSELF, Operation, variables};
 use crate::{
     document::Document,
     finding::Step,
-    hint,
     schema::{ARRAY, Schema},
-    schemas::Direction::{self, Request, Response},
+    schemas::{
+        Direction::{self, Request, Response},
+        hint,
+    },
 };
 
 const FORM: &str = "application/x-www-form-urlencoded";

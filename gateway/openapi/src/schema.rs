@@ -94,6 +94,11 @@ impl<'d> Schema<'d> {
         group.iter().map(alternative).collect()
     }
 
+    /// How much there is to compare.
+    pub(crate) const fn size(&self) -> usize {
+        1 + self.parts.len()
+    }
+
     pub(crate) const fn has_alternatives(&self) -> bool {
         !self.groups.is_empty()
     }

@@ -21,7 +21,7 @@ use crate::{
 
 /// Limit of nested schemas, and of a comparison's steps and differences.
 const MAX_DEPTH: usize = 64;
-const MAX_WORK: usize = 2_000_000;
+const MAX_WORK: usize = 1_000_000;
 const MAX_DIFFERENCES: usize = 1000;
 
 /// Who sends the values.
@@ -174,11 +174,11 @@ impl<'d> Schemas<'d> {
     }
 
     fn compare_schemas(&mut self, old: &Schema<'d>, new: &Schema<'d>) -> Vec<Difference> {
-        if self.depth == MAX_DEPTH || self.work == MAX_WORK {
+        if self.depth == MAX_DEPTH || self.work > MAX_WORK {
             self.is_complete = false;
             return Vec::new();
         }
-        self.work += 1;
+        self.work += old.size() + new.size();
         self.depth += 1;
         let mut found = Found::default();
         let is_open =

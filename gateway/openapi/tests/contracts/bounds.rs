@@ -141,3 +141,25 @@ fn work_is_bounded() {
     let report = compare(&levels("string"), &levels("integer"), ["v1", "v2"]);
     assert!(!report.is_complete && report.breaking() > 0);
 }
+
+#[test]
+fn alternatives_of_alternatives_end_in_time() {
+    let with = |kind: &str| {
+        let schemas = (0..40).map(|own| {
+            let others = (0..40).filter(|other| *other != own);
+            let others =
+                others.map(|other| json!({ "$ref": format!("#/components/schemas/S{other}") }));
+            let alternatives: Vec<_> = others
+                .chain([json!({ "type": kind, "maxLength": own })])
+                .collect();
+            (format!("S{own}"), json!({ "oneOf": alternatives }))
+        });
+        let mut value = with_operation(json!({ "requestBody": { "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/S0" }
+        } } } }));
+        value["components"] = json!({ "schemas": schemas.collect::<serde_json::Map<_, _>>() });
+        document(&value)
+    };
+    // The limit of work ends it, whatever is found until then.
+    assert!(!compare(&with("string"), &with("integer"), ["v1", "v2"]).is_complete);
+}

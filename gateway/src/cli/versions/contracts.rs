@@ -70,6 +70,7 @@ pub(super) fn print(
         }
     }
     match uncovered {
+        _ if !report.is_complete => ExitCode::FAILURE,
         Some(uncovered) if uncovered.is_empty() => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(3),
         None => ExitCode::from(u8::from(report.breaking() > 0)),

@@ -1,4 +1,4 @@
-//! OpenAPI documents: what one promises, and what differs in another one.
+//! `OpenAPI` documents: what one promises, and what differs in another one.
 
 use signpost_openapi::{Document, compare};
 

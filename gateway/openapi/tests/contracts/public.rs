@@ -1,6 +1,6 @@
 //! Consecutive versions of public APIs: `../public/README.md` says where they are from.
 //!
-//! `../public/expected.txt` has what breaks clients of each pair, read by people.
+//! `../public/expected.txt` has what was found to break clients of each pair.
 
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 

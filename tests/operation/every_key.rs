@@ -40,6 +40,9 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("trusted_proxies", "['10.0.0.0/8']"),
     ("watch", "true"),
     ("default_version", "'v2'"),
+    ("default_canary.version", "'v2'"),
+    ("default_canary.percent", "6"),
+    ("default_canary.sticky_by", "'app'"),
     ("unknown", "'default'"),
     ("versions.v1.backend", "'127.0.0.1:2'"),
     (
@@ -49,6 +52,17 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.balance", "'least-connections'"),
     ("versions.v1.gateway_secret", "'file:other.key'"),
     ("versions.v1.unsigned", "'reject'"),
+    ("versions.v1.account", "'optional'"),
+    ("versions.v1.pass_authorization", "false"),
+    ("versions.v1.pass_profile", "true"),
+    ("versions.v1.methods", "['GET']"),
+    ("versions.v1.bodies", "'json'"),
+    ("versions.v1.max_body", "1024"),
+    ("versions.v1.strip_sign", "true"),
+    ("versions.v1.response_seconds", "61"),
+    ("versions.v1.stream_seconds", "61"),
+    ("versions.v1.path_prefix", "'/v9'"),
+    ("versions.v1.hosts", "['a.example']"),
     ("versions.v1.idle_seconds", "3"),
     ("versions.v1.deprecated", "'2026-10-01'"),
     ("versions.v1.sunset", "'2027-04-01'"),
@@ -130,6 +144,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("sign.leave_out", "['sign_type']"),
     ("sign.cover", "'request'"),
     ("sign.algorithm", "'hmac-sha256'"),
+    ("sign.carrier", "'both'"),
     ("sign.replay", "'reject'"),
     ("sign.window_seconds", "61"),
     ("sign.replay_entries", "100"),
@@ -157,6 +172,8 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("limits.params", "17"),
     ("limits.unsigned.per_second", "21"),
     ("limits.unsigned.burst", "501"),
+    ("spool.folder", "'/tmp'"),
+    ("spool.bytes", "33554432"),
     ("rate_limits.shared", "true"),
     ("rate_limits.application.per_second", "101"),
     ("rate_limits.application.burst", "201"),
@@ -373,7 +390,8 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
         let is_tls = [TLS, SHADOW_TLS, MANAGEMENT_TLS]
             .iter()
             .any(|table| key.starts_with(table));
-        let is_other = key.ends_with(".backends") || key == BRIDGE;
+        let is_other =
+            key.ends_with(".backends") || key == BRIDGE || key.starts_with(DEFAULT_CANARY);
         let is_alternative = is_other || is_tls || is_file;
         !value.starts_with("\"env:") && !is_alternative
     });
@@ -395,16 +413,19 @@ const TLS: &str = "versions.v1.tls.";
 const SHADOW_TLS: &str = "versions.v1.shadow.tls.";
 /// It excludes a backend, and what belongs to one.
 const BRIDGE: &str = "versions.v1.bridge";
-const OF_BACKENDS: [&str; 8] = [
+const OF_BACKENDS: [&str; 10] = [
+    "account",
     "backend",
     "balance",
     "gateway_secret",
     "idle_seconds",
+    "pass_",
     "sticky_by",
     "canaries",
     "health.",
     "shadow.",
 ];
+const DEFAULT_CANARY: &str = "default_canary.";
 /// Keys that need files.
 const MANAGEMENT_TLS: &str = "management.tls.";
 
@@ -427,6 +448,11 @@ fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<
                 .iter()
                 .any(|start| of_version.starts_with(start))
         });
+    }
+    if key.starts_with(DEFAULT_CANARY) {
+        // It has no defaults of a version and a share.
+        keys.insert(format!("{DEFAULT_CANARY}version"), "'v2'".to_owned());
+        keys.insert(format!("{DEFAULT_CANARY}percent"), "6".to_owned());
     }
     if key == "versions.v1.shadow.to" {
         keys.insert("versions.v3.backend".to_owned(), "'127.0.0.1:3'".to_owned());

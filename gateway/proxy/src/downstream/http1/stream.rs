@@ -19,9 +19,10 @@ use crate::{
 
 /// Limit of bytes read ahead while a request is served; further ones stay in the socket.
 const MAX_AHEAD: usize = 64 * 1024;
-/// Lingering close: the gateway reads up to 2 s and 1 MiB after a response that closes the connection.
+/// Lingering close: the gateway reads up to 2 s and 32 MiB after a response that closes the connection, and
+/// keeps none of it. A client that sends a large body without a look at responses would lose its response otherwise.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
-const MAX_LINGER_BYTES: usize = 1024 * 1024;
+const MAX_LINGER_BYTES: usize = 32 * 1024 * 1024;
 
 /// A client's connection.
 pub struct ClientConnection<S> {

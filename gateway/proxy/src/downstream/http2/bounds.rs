@@ -78,7 +78,7 @@ pub(crate) const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Requests that are accepted after a GOAWAY: two times the streams that can be open. Further ones are dropped.
 pub(crate) const MAX_LATE_REQUESTS: u64 = 2 * MAX_STREAMS as u64;
 
-/// Lingering close, as for HTTP/1.1: at most 2 s and 1 MiB.
+/// Lingering close: at most 2 s and 1 MiB, since a stream that is reset ends no connection.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 /// See [`LINGER_TIMEOUT`]. A closing connection reads no more, either, while its last streams are served.
 pub(crate) const MAX_LINGER_BYTES: usize = 1024 * 1024;

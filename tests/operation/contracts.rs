@@ -1,4 +1,4 @@
-//! What differs between the OpenAPI documents of two versions: exit codes, coverage by changes, a draft of a bridge.
+//! What differs between the `OpenAPI` documents of two versions: exit codes, coverage by changes, a draft of a bridge.
 
 use end_to_end::{
     folder::Folder,

@@ -106,7 +106,7 @@ impl Conversion {
         let fields: Vec<_> = headers.each().collect();
         let (path, query) = target(head);
         let failed = |why| self.failed(why);
-        let sent = RequestDocument::new(self, (path, query), &fields, body).map_err(failed)?;
+        let sent = RequestDocument::write(self, (path, query), &fields, body).map_err(failed)?;
         let bytes = self.call(backends, "/request", &sent, client).await?;
         let returned: RequestDocument<'_> = document::read(&bytes).map_err(failed)?;
         let new_body = document::body(&returned.headers, returned.body).map_err(failed)?;

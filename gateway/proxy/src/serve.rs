@@ -6,6 +6,7 @@
 mod accepted;
 mod backends;
 mod challenge;
+mod convert;
 mod copy;
 pub(crate) mod examine;
 mod forward;

@@ -86,8 +86,3 @@ pub(super) fn configured<'c>(
     };
     Ok(version)
 }
-
-/// A number with its noun.
-pub(in crate::cli) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}

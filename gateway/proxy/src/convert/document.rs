@@ -70,7 +70,7 @@ pub(super) fn read<'d, T: Deserialize<'d>>(bytes: &'d [u8]) -> Result<T, String>
 
 impl RequestDocument<'_> {
     /// The document of a request with these fields.
-    pub(super) fn new(
+    pub(super) fn write(
         conversion: &Conversion,
         (path, query): (&str, &str),
         fields: &[NameAndValue<'_>],
@@ -182,11 +182,11 @@ pub(super) fn body(headers: &Fields, body: Option<&RawValue>) -> Result<Vec<u8>,
     }
 }
 
+/// Names and values.
+type ReturnedFields = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// The fields that a converter returned.
-pub(super) fn fields(
-    conversion: &Conversion,
-    headers: &Fields,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+pub(super) fn fields(conversion: &Conversion, headers: &Fields) -> Result<ReturnedFields, String> {
     let field = |(name, value): (&String, &String)| {
         let name: HeaderName = name.parse().map_err(|_| "it returned a malformed header")?;
         let value = HeaderValue::from_str(value);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 
-use super::{Gateway, accepted::Accepted, forward::conversion, request::Received};
+use super::{Gateway, accepted::Accepted, convert::conversion, request::Received};
 use crate::{
     config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
     phases::{

@@ -1,6 +1,6 @@
 //! `signpost versions report`: who uses each version, and what retiring it would break.
 
-use std::{collections::BTreeSet, ops::Range, process::ExitCode};
+use std::{cmp::Reverse, collections::BTreeSet, ops::Range, process::ExitCode};
 
 use serde_json::json;
 use signpost_management::{
@@ -16,8 +16,7 @@ use signpost_proxy::{Config, OTHER_PATHS, program::raise_statement_timeout, rfc3
 use crate::cli::{
     operation::{Told, on_many},
     print_line,
-    table::table_lines,
-    versions::count,
+    table::{count, table_lines},
 };
 
 /// Limit of the applications that a sentence names.
@@ -175,7 +174,7 @@ fn path_lines(paths: &[PathUsage]) -> Vec<String> {
 
 fn path_row(path: &PathUsage) -> [String; PATH_HEADS.len()] {
     let mut users: Vec<_> = path.users.iter().take(MAX_NAMED).collect();
-    users.sort_by(|user, other| other.requests.cmp(&user.requests));
+    users.sort_by_key(|user| Reverse(user.requests));
     let users = users.into_iter().map(|user| {
         let ident = ident_of(user.kind, user.ident.as_deref());
         format!("{ident} {}", user.requests)

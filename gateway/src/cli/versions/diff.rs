@@ -134,6 +134,8 @@ fn lines(diff: &Diff) -> Vec<String> {
         lines.extend(route_lines(route));
     }
     lines.push(String::new());
+    let coverage = diff.coverage.iter();
+    lines.extend(coverage.flat_map(|coverage| coverage.lines()));
     lines.push(summary(diff));
     if !diff.unseen.is_empty() {
         let unseen = diff.unseen.join(", ");

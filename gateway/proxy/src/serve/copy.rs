@@ -146,7 +146,7 @@ fn copy_to_other(
     // First: that a change does not apply to a request counts, whatever its response was.
     let bridged = changes.map(change).transpose()?;
     if response.is_too_large {
-        return Err(NotCopied::TooLarge);
+        return Err(NotCopied::Nothing);
     }
     check_path(target, other)?;
     let path = bridged

@@ -1,12 +1,15 @@
 //! Compares the response that a client got with another version's.
 
-use std::{borrow::Cow, io::Read};
+use std::{borrow::Cow, io::Read, time::Instant};
 
 use flate2::read::{GzDecoder, ZlibDecoder};
 use signpost_bridge::{Comparison, Kind};
-use signpost_protocol::problem::ProblemCode;
+use signpost_kit::log::once_a_minute::OnceAMinute;
 
-use super::{MAX_BODY, copied::Copied};
+use super::{
+    MAX_BODY,
+    copied::{Copied, NotCopied},
+};
 use crate::{
     phases::bridge::response::{change_response, is_json},
     request::{recorder::WholeResponse, rejection::Rejection},
@@ -16,19 +19,7 @@ use crate::{
 const MAX_DECODED: u64 = 4 * MAX_BODY as u64;
 
 /// Limit of a shape, in characters.
-const MAX_SHAPE: usize = 64;
-
-/// What came of a copy.
-pub(super) enum CopyOutcome {
-    /// The other version's response.
-    Response(WholeResponse),
-    /// No response in time.
-    Nothing,
-    /// The copy was not sent: the change of this name does not apply to the request.
-    NotChanged(Box<str>),
-    /// The copy was not sent: the other version would not have got the request.
-    Rejected(ProblemCode),
-}
+const MAX_SHAPE: usize = 128;
 
 /// What was compared.
 pub(super) enum Compared {
@@ -41,33 +32,45 @@ pub(super) enum Compared {
 }
 
 /// Compares the outcome of a copy with the response that the client got.
-pub(super) fn compare(copied: &Copied, outcome: CopyOutcome) -> Compared {
+pub(super) fn compare(copied: &Copied, outcome: Result<WholeResponse, NotCopied>) -> Compared {
     let original = &copied.response;
     if !is_whole(original) {
         return Compared::Not;
     }
     let not = |pair: Option<Comparison>| pair.map_or(Compared::Not, Compared::Pair);
-    let change = match (outcome, &copied.changes) {
-        (CopyOutcome::Response(response), _) if !is_whole(&response) => return Compared::Not,
-        (CopyOutcome::Response(response), None) => return not(compare_whole(copied, &response)),
-        (CopyOutcome::Response(response), Some(changes)) => {
+    let (change, why) = match (outcome, &copied.changes) {
+        (Ok(response), _) if !is_whole(&response) => return Compared::Not,
+        (Ok(response), None) => return not(compare_whole(copied, &response)),
+        (Ok(response), Some(changes)) => {
             match change_response(changes, (copied.method, &copied.path), response) {
                 Ok(changed) => return not(compare_whole(copied, &changed)),
-                Err(Rejection::BridgeFailed { change, .. }) => change,
+                Err(Rejection::BridgeFailed { change, why }) => (change, why),
                 Err(_) => return Compared::Not,
             }
         }
-        (CopyOutcome::Nothing, _) => return missing(original.status, "no response"),
-        (CopyOutcome::Rejected(code), _) if code.status() == original.status => {
+        (Err(NotCopied::Nothing), _) => return missing(original.status, "no response"),
+        (Err(NotCopied::Rejected(code)), _) if code.status() == original.status => {
             return Compared::Rejected;
         }
-        (CopyOutcome::Rejected(code), _) => return missing(original.status, code.as_str()),
-        (CopyOutcome::NotChanged(change), _) => change,
+        (Err(NotCopied::Rejected(code)), _) => return missing(original.status, code.as_str()),
+        (Err(NotCopied::NotChanged(change, why)), _) => (change, why),
     };
+    log_not_applied(copied, &change, &why);
     let mut pair = Comparison::default();
-    let shapes = ["", "does not apply"];
-    pair.add(&format!("change {change}"), Kind::Type, shapes);
+    pair.add(&format!("change {change}"), Kind::Type, ["", cut(&why)]);
     Compared::Pair(pair)
+}
+
+fn log_not_applied(copied: &Copied, change: &str, why: &str) {
+    static LINES: OnceAMinute = OnceAMinute::new();
+    if let Some(copies) = LINES.count(Instant::now()) {
+        tracing::warn!(
+            copies,
+            version = copied.entry.version,
+            route = copied.entry.route,
+            "changes do not apply to copies of requests, the last one {change}: {why}"
+        );
+    }
 }
 
 /// The other version gave no response.

@@ -47,21 +47,21 @@ pub struct Copied {
 // Prints no content, which includes credentials.
 signpost_protocol::hide_in_debug!(Copied);
 
-/// Why the other version gets no copy of a request.
+/// Why there is no response of the other version.
 #[derive(Clone, Debug)]
 pub enum NotCopied {
-    /// The change of this name does not apply to it.
-    NotChanged(Box<str>),
+    /// The change of this name does not apply: why, without a value.
+    NotChanged(Box<str>, String),
     /// The other version rejects such requests.
     Rejected(ProblemCode),
-    /// The response that the client got is too large to be compared.
-    TooLarge,
+    /// It gave none in time; or there was nothing to compare it with.
+    Nothing,
 }
 
 impl From<Rejection> for NotCopied {
     fn from(rejection: Rejection) -> Self {
         match rejection {
-            Rejection::BridgeFailed { change, .. } => Self::NotChanged(change),
+            Rejection::BridgeFailed { change, why } => Self::NotChanged(change, why),
             other => Self::Rejected(other.code().unwrap_or(ProblemCode::Internal)),
         }
     }

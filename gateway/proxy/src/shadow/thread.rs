@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     CopyResult, Shadows,
-    compare::{Compared, CopyOutcome, compare, compare_with_itself},
+    compare::{Compared, compare, compare_with_itself},
     copied::{Copied, NotCopied},
     send::{CopyClient, CopyRequest, NoClient},
 };
@@ -84,12 +84,9 @@ impl Copier {
         add_account(&mut copied).await;
         self.convert(&mut copied).await;
         let outcome = match &copied.copy {
-            Err(NotCopied::NotChanged(change)) => CopyOutcome::NotChanged(change.clone()),
-            Err(NotCopied::Rejected(code)) => CopyOutcome::Rejected(*code),
-            // It is not compared.
-            Err(NotCopied::TooLarge) => CopyOutcome::Nothing,
+            Err(not_copied) => Err(not_copied.clone()),
             Ok(request) => match self.send(request, &copied).await {
-                None => CopyOutcome::Nothing,
+                None => Err(NotCopied::Nothing),
                 Some(response) => match response.value(X_GATEWAY_REFUSED.as_str()) {
                     Some(why) if why == REFUSED_SHADOW.as_bytes() => {
                         let (entry, now) = (&copied.entry, SystemClock.now());
@@ -98,7 +95,7 @@ impl Copier {
                         return counts.count(CopyResult::Refused);
                     }
                     // Of the gateway's secret.
-                    Some(_) => CopyOutcome::Rejected(ProblemCode::GatewayRequired),
+                    Some(_) => Err(NotCopied::Rejected(ProblemCode::GatewayRequired)),
                     None => self.converted(&copied, response).await,
                 },
             },
@@ -132,21 +129,22 @@ impl Copier {
     }
 
     /// Has a converter change the response, if it changes such responses.
-    async fn converted(&self, copied: &Copied, response: WholeResponse) -> CopyOutcome {
+    async fn converted(
+        &self,
+        copied: &Copied,
+        response: WholeResponse,
+    ) -> Result<WholeResponse, NotCopied> {
         let of_request = (copied.method, &*copied.path);
         let conversion = copied.conversion.as_ref().filter(|_| {
             let changes = copied.changes.as_deref();
             changes.is_some_and(|changes| converts(changes, of_request, &response))
         });
         let Some(conversion) = conversion else {
-            return CopyOutcome::Response(response);
+            return Ok(response);
         };
         let mut no_client = NoClient::default();
         let converting = conversion.response(&self.client.client, response, &mut no_client);
-        match converting.await {
-            Ok(response) => CopyOutcome::Response(response),
-            Err(_) => CopyOutcome::NotChanged(conversion.change.clone()),
-        }
+        converting.await.map_err(NotCopied::from)
     }
 
     async fn send(&self, request: &CopyRequest, copied: &Copied) -> Option<WholeResponse> {
@@ -173,12 +171,17 @@ async fn add_account(copied: &mut Copied) {
 }
 
 /// Compares the responses, and adds up what differs.
-fn add(shadows: &Shadows, copied: &Copied, outcome: CopyOutcome, again: Option<WholeResponse>) {
+fn add(
+    shadows: &Shadows,
+    copied: &Copied,
+    outcome: Result<WholeResponse, NotCopied>,
+    again: Option<WholeResponse>,
+) {
     let noise = again.and_then(|again| compare_with_itself(copied, &again));
     if noise.is_some() {
         shadows.counts.count(CopyResult::Noise);
     }
-    let is_failed = matches!(outcome, CopyOutcome::Nothing);
+    let is_failed = matches!(outcome, Err(NotCopied::Nothing));
     let pair = match compare(copied, outcome) {
         Compared::Pair(pair) => pair,
         Compared::Rejected => return shadows.counts.count(CopyResult::Skipped),

@@ -195,14 +195,11 @@ impl Conversion {
             .fields
             .retain(|(name, value)| !self.is_shown((name, value)));
         response.fields.extend(fields);
-        response.body = if self.method == Method::Head {
-            Vec::new()
-        } else {
-            body
-        };
         if changed.status != response.status {
             set_status(&mut response, changed.status);
         }
+        let has_body = response.has_body && self.method != Method::Head;
+        response.body = if has_body { body } else { Vec::new() };
         forget_body(&mut response);
         Ok(response)
     }

@@ -1,6 +1,9 @@
 //! The JSON documents of converters. conf/guides/bridges.md describes them.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -187,8 +190,13 @@ type ReturnedFields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// The fields that a converter returned.
 pub(super) fn fields(conversion: &Conversion, headers: &Fields) -> Result<ReturnedFields, String> {
+    // In any case of letters: with two of them, it would be left to readers which one counts.
+    let mut names = BTreeSet::new();
     let field = |(name, value): (&String, &String)| {
         let name: HeaderName = name.parse().map_err(|_| "it returned a malformed header")?;
+        if !names.insert(name.as_str().to_owned()) {
+            return Err(format!("it returned the header {name} twice"));
+        }
         let value = HeaderValue::from_str(value);
         let value = value.map_err(|_| format!("it returned a malformed header {name}"))?;
         match conversion.may_change(name.as_str().as_bytes()) {

@@ -3,7 +3,7 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{
@@ -123,12 +123,18 @@ async fn forward_bridged<C: Client>(
 ) -> Result<(), Rejection> {
     let of_request = (accepted.method(), request.target.compared());
     // Filled while the response arrives, by a closure that shares it.
-    let (place, from) = (OnceLock::new(), request.client);
+    let (place, from) = (Mutex::new(None), request.client);
+    let held = || place.lock().unwrap_or_else(PoisonError::into_inner);
+    let hold = || {
+        let mut place = held();
+        *place = place.take().or_else(|| Held::begin(from));
+        place.is_some()
+    };
     let converted = match &mut conversion {
         None => None,
         Some(conversion) => {
             // Before the first call: a client has no more of them than places.
-            if place.get_or_init(|| Held::begin(from)).is_none() {
+            if !hold() {
                 return Err(conversion.failed(format!(
                     "{MAX_HELD} others are held, or a quarter for this network"
                 )));
@@ -138,11 +144,13 @@ async fn forward_bridged<C: Client>(
     };
     let keep = |head: &ResponseHead<'_>, content_type: &[u8]| {
         if !applies(changes, of_request, head.status, content_type) {
+            // What passes is not held: it can be a stream.
+            *held() = None;
             return Keep::Nothing;
         }
-        match place.get_or_init(|| Held::begin(from)) {
-            Some(_) => Keep::Whole,
-            None => Keep::Refuse,
+        match hold() {
+            true => Keep::Whole,
+            false => Keep::Refuse,
         }
     };
     let mut recorder = Recorder::new(client, MAX_BODY, keep);
@@ -162,7 +170,7 @@ async fn forward_bridged<C: Client>(
             }
             // The client has no byte of the response yet, so a change that fails is still a whole 502. CONTRACT 5.
             let changed = change_held(changes, of_request, response).await?;
-            let place = place.into_inner().flatten();
+            let place = place.into_inner().ok().flatten();
             // Until the client has it all: a slow client could otherwise have any number of large responses waiting.
             let _waits = place.and_then(|place| place.changed(changed.body.len(), from));
             respond(changed, client, sent).await

@@ -6,20 +6,22 @@
 //! | a change or the shadow of its version takes it | of these paths, the one for the fewest requests, as pairs have it |
 //! | any other | its path, with `*` for each segment that looks like data |
 //!
-//! A client can invent paths. So each bound has a rest, [`OTHER_PATHS`](crate::config::OTHER_PATHS), and of requests that anyone can send, only those
-//! count that the gateway accepted and that did not fail; they fill half of each bound.
+//! A client can invent paths, but none of the configuration. So each bound of the others has a rest,
+//! [`OTHER_PATHS`](crate::config::OTHER_PATHS), and an application leaves room to others. Of requests that anyone can send,
+//! only those count that the gateway accepted and that did not fail; they fill half of each bound.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use signpost_protocol::version::Version;
 
 use super::Day;
-use crate::{
-    config::PathPattern, observe::outcome::Outcome, phases::route::Route, request::Method,
-};
+use crate::{config::PathPattern, observe::outcome::Outcome, request::Method};
 
-/// Patterns of a version that a gateway tells apart on a day, each with its method.
+/// Patterns of a version that a gateway tells apart on a day, each with its method, beside those of the configuration.
 pub const MAX_PATTERNS: usize = 500;
+
+/// Patterns of them that one application can be the first to use; and its paths between two collections.
+pub(super) const MAX_OF_APP: usize = 400;
 
 /// Segments of a pattern; those beyond them are not told apart.
 const MAX_SEGMENTS: usize = 12;
@@ -58,10 +60,10 @@ pub(super) fn is_counted(outcome: &Outcome<'_>) -> bool {
     outcome.learnt.route.is_some() && (outcome.learnt.is_signed || is_accepted)
 }
 
-/// Writes the pattern of a request into `text`.
-pub(super) fn write_pattern(text: &mut String, route: &Route, method: Method, path: &str) {
+/// Writes the pattern of a request into `text`: one of the configuration, if it has one.
+pub(super) fn write_pattern(text: &mut String, configured: Option<&PathPattern>, path: &str) {
     text.clear();
-    match route.version.pattern(method, path) {
+    match configured {
         Some(pattern) => pattern.write(text),
         None => write_words(text, path),
     }
@@ -106,7 +108,8 @@ fn is_word(segment: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     day: Option<Day>,
-    of: BTreeMap<Version, BTreeSet<(Method, Box<str>)>>,
+    /// Each with the application that was the first to use it.
+    of: BTreeMap<Version, BTreeMap<(Method, Box<str>), i64>>,
 }
 
 impl Known {
@@ -115,17 +118,21 @@ impl Known {
         &mut self,
         (day, version): (Day, &Version),
         (method, pattern): (Method, &str),
-        is_signed: bool,
+        (application, is_signed): (i64, bool),
     ) -> bool {
         if self.day.replace(day) != Some(day) {
             self.of.clear();
         }
         let known = self.of.entry(version.clone()).or_default();
         let key = (method, pattern.into());
+        if known.contains_key(&key) {
+            return true;
+        }
         let max = MAX_PATTERNS / if is_signed { 1 } else { 2 };
-        let has_room = known.contains(&key) || known.len() < max;
+        let of_app = known.values().filter(|first| **first == application);
+        let has_room = known.len() < max && of_app.count() < MAX_OF_APP;
         if has_room {
-            known.insert(key);
+            known.insert(key, application);
         }
         has_room
     }
@@ -178,18 +185,21 @@ mod tests {
     fn a_version_has_a_bounded_number_of_patterns_on_a_day() {
         let (mut known, version) = (Known::default(), "v1".parse().unwrap());
         let today = Day::at(signpost_kit::clock::Timestamp::from_millis(0));
-        let room = |known: &mut Known, number: usize, is_signed| {
+        let room = |known: &mut Known, number: usize, by| {
             let pattern = format!("/{number}");
-            known.has_room((today, &version), (Method::Get, &pattern), is_signed)
+            known.has_room((today, &version), (Method::Get, &pattern), by)
         };
         let half = MAX_PATTERNS / 2;
-        assert!((0..half).all(|number| room(&mut known, number, false)));
-        assert!(!room(&mut known, half, false));
-        assert!((half..MAX_PATTERNS).all(|number| room(&mut known, number, true)));
-        assert!(!room(&mut known, MAX_PATTERNS, true));
+        assert!((0..half).all(|number| room(&mut known, number, (1, false))));
+        assert!(!room(&mut known, half, (1, false)));
+        assert!((half..MAX_OF_APP).all(|number| room(&mut known, number, (1, true))));
+        // One application leaves room to others.
+        assert!(!room(&mut known, MAX_OF_APP, (1, true)));
+        assert!((MAX_OF_APP..MAX_PATTERNS).all(|number| room(&mut known, number, (2, true))));
+        assert!(!room(&mut known, MAX_PATTERNS, (2, true)));
         // What is known stays known, whoever sends it.
-        assert!(room(&mut known, MAX_PATTERNS - 1, false));
+        assert!(room(&mut known, MAX_PATTERNS - 1, (1, false)));
         let tomorrow = Day::at(today.begin().plus(std::time::Duration::from_secs(86_400)));
-        assert!(known.has_room((tomorrow, &version), (Method::Get, "/new"), true));
+        assert!(known.has_room((tomorrow, &version), (Method::Get, "/new"), (1, true)));
     }
 }

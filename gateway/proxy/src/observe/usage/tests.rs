@@ -17,7 +17,7 @@ use signpost_store::{
 use super::{
     batch::{Batch, MAX_BATCH_KEYS, RowKey},
     counters::{MAX_KEYS, MAX_USER_AGENT},
-    paths::MAX_PATTERNS,
+    paths::{MAX_OF_APP, MAX_PATTERNS},
     store,
     writer::UsageWriter,
     *,
@@ -259,9 +259,9 @@ mod both_stores {
         }
         writer.turn().await;
         let paths = read_paths(&store, &OfPaths::default()).await.unwrap();
-        assert_eq!(paths.len(), MAX_PATTERNS + 1);
+        assert_eq!(paths.len(), MAX_OF_APP + 1);
         let other = paths.iter().find(|path| path.path == "other").unwrap();
-        assert_eq!(other.requests, MAX_PATTERNS as u64);
+        assert_eq!(other.requests, (2 * MAX_PATTERNS - MAX_OF_APP) as u64);
     }
 
     #[tokio::test]
@@ -565,6 +565,51 @@ fn a_flood_of_unsigned_requests_leaves_room_for_signed_ones() {
     let is_of_signed = |key: &RowKey| key.is_signed && key.application == signed.id.get();
     assert!(batch.counts.iter().any(|(key, _)| is_of_signed(key)));
     assert_eq!(batch.counts.len(), MAX_KEYS / 2 + 2);
+}
+
+#[test]
+fn a_flood_of_paths_leaves_those_of_others_and_of_the_configuration() {
+    let mut counting = Counting::new();
+    counting.versions = versions(
+        "[versions.v1]\nbackend = '127.0.0.1:1'\nroutes = [{ path = '/stock/**', backend = '127.0.0.1:2' }]\n",
+    );
+    let (one, other) = (app(1), app(2));
+    for number in 0..20_000_u32 {
+        let letters = [0, 5, 10, 15].map(|bits| char::from(b'a' + (number >> bits & 15) as u8));
+        let request = format!("GET /{}", String::from_iter(letters));
+        counting.count_path(Some(&one), true, &request, 200);
+        if number % 10_000 == 0 {
+            counting.count_path(Some(&other), true, "GET /quiet", 200);
+            counting.count_path(Some(&one), true, "GET /stock/1", 200);
+            drop(counting.batch());
+        }
+    }
+    counting.count_path(Some(&other), true, "GET /quiet", 200);
+    counting.count_path(Some(&other), true, "POST /quiet/new", 200);
+    counting.count_path(Some(&one), true, "GET /stock/1", 200);
+    let batch = counting.batch();
+    assert!(
+        batch.paths.len() <= MAX_PATTERNS + 3,
+        "{}",
+        batch.paths.len()
+    );
+    let counted = |application, pattern: &str| {
+        let paths = batch.paths.iter();
+        let of =
+            paths.filter(|(key, _)| (key.application, &*key.pattern) == (application, pattern));
+        of.map(|(_, counts)| counts.by_class.iter().sum::<u64>())
+            .sum::<u64>()
+    };
+    assert_eq!((counted(2, "/quiet"), counted(2, "/quiet/new")), (1, 1));
+    assert_eq!((counted(1, "/stock/**"), counted(2, "other")), (1, 0));
+    assert_eq!(
+        batch
+            .paths
+            .values()
+            .map(|path| path.by_class.iter().sum::<u64>())
+            .sum::<u64>(),
+        batch.requests()
+    );
 }
 
 #[test]

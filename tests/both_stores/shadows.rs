@@ -504,6 +504,22 @@ async fn a_draft_of_changes_passes_its_check() {
 }
 
 #[tokio::test]
+async fn a_change_that_does_not_apply_to_copies_is_told_with_its_place() {
+    let changes = "[[versions.v1.changes]]\nname = 'ids'\npaths = ['/user']\nresponse = [{ to_number = '$.name' }]\n";
+    let compared = Compared::start(1, changes).await;
+    compared.behave(V1, V1);
+    compared.send(0, "/user", 1, V1).await;
+    let why = "$.name is a string, but not of a number";
+    until("the report to say why", || async {
+        let (text, is_proof) = compared.command(&["bridge", "check", "v1"]);
+        (!is_proof && text.contains("change ids") && text.contains(why)).then_some(())
+    })
+    .await;
+    let line = format!("the last one ids: {why}");
+    compared.stack.log_with(Program::Gateway, &line).await;
+}
+
+#[tokio::test]
 async fn a_proof_that_begins_anew_needs_new_pairs() {
     let changes =
         "[[versions.v1.changes]]\nname = 'a'\npaths = ['/user']\nresponse = [{ remove = '$.a' }]\n";

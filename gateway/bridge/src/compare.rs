@@ -7,6 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     comparison::{Comparison, Kind},
+    draft::kinship,
     path::{JsonPath, Step},
     raw::{self, JsonType},
     shown::{self, HIDDEN, PathText},
@@ -15,13 +16,17 @@ use crate::{
 /// Containers that are nested deeper are compared by their text.
 const MAX_DEPTH: usize = 32;
 
-/// Largest number of renames that are found in one object.
-const MAX_RENAMES_OF_OBJECT: usize = 16;
+/// Largest number of places that one missing value may have come from.
+const MAX_ORIGINS: usize = 4;
 
 /// Largest number of renames that are found in two documents.
 const MAX_RENAMES: usize = 256;
 
-/// What two documents may cost in the search for renames: bytes of the values that are compared. Objects that would
+/// Levels, and values, of a missing or an extra object that are looked for one by one.
+const MAX_LEVELS: usize = 3;
+const MAX_LEAVES: usize = 64;
+
+/// What two documents may cost in the search for renames: bytes of the values that are compared. Items of arrays that would
 /// cost more are passed over.
 const RENAME_BYTES: usize = 4 << 20;
 
@@ -143,15 +148,47 @@ fn are_equal_strings(string: &str, other: &str) -> bool {
 }
 
 /// A member that only one of two objects has.
+#[derive(Clone)]
 struct Lone<'d> {
     path: String,
     value: &'d str,
 }
 
+impl<'d> Lone<'d> {
+    /// The values in an object; `None` if there are too many, or no path names one.
+    fn leaves(&self, levels: usize) -> Option<Vec<Self>> {
+        if levels == 0 || JsonType::of(self.value) != JsonType::Object {
+            return Some(vec![self.clone()]);
+        }
+        let mut leaves = Vec::new();
+        for (key, value) in raw::members(self.value)? {
+            let name = Name::of(key);
+            let name = Some(name.shown()).filter(|name| *name != HIDDEN)?;
+            let path = format!("{}.{name}", self.path);
+            leaves.extend(Self { path, value }.leaves(levels - 1)?);
+        }
+        (leaves.len() <= MAX_LEAVES).then_some(leaves)
+    }
+
+    /// Whether the same value elsewhere is hardly chance.
+    fn is_telling(&self) -> bool {
+        let is_few =
+            |value: &str| matches!(value, "null" | "true" | "false" | "\"\"" | "[]" | "{}");
+        self.value.len() > 1 && !is_few(self.value)
+    }
+
+    fn is_from(&self, other: &Self) -> bool {
+        let is_near = kinship(&self.path, &other.path) < 2;
+        (is_near || self.is_telling()) && are_equal(self.value, other.value, 0)
+    }
+}
+
 /// The way through both documents.
-struct Walk {
+struct Walk<'d> {
     comparison: Comparison,
     path: PathText,
+    /// Members that only the one, and only the other body has, of the present item of an array: steps move values in it.
+    lone: [Vec<Lone<'d>>; 2],
     /// How often the values of a missing and an extra path were equal.
     equal: BTreeMap<(String, String), usize>,
     /// How often a path is missing.
@@ -159,11 +196,12 @@ struct Walk {
     bytes_left: usize,
 }
 
-impl Walk {
+impl<'d> Walk<'d> {
     fn new() -> Self {
         Self {
             comparison: Comparison::default(),
             path: PathText::root(),
+            lone: Default::default(),
             equal: BTreeMap::new(),
             missing: BTreeMap::new(),
             bytes_left: RENAME_BYTES,
@@ -171,6 +209,7 @@ impl Walk {
     }
 
     fn finish(mut self) -> Comparison {
+        self.find_renames();
         for ((from, to), times) in self.equal {
             // Equal wherever it is missing: a value that is equal only here and there is no rename.
             if self.missing.get(&from) == Some(&times) {
@@ -188,12 +227,13 @@ impl Walk {
         self.comparison.add(self.path.as_str(), kind, shapes);
     }
 
-    fn values(&mut self, value: &str, other: &str, ignored: &Ignored<'_>) {
+    fn values(&mut self, value: &'d str, other: &'d str, ignored: &Ignored<'_>) {
         self.see();
         let (value_type, other_type) = (JsonType::of(value), JsonType::of(other));
         let is_read = ignored.depth < MAX_DEPTH;
         let is_equal = match value_type {
             _ if value_type != other_type => {
+                self.find_form(value, other);
                 let shapes = [value, other].map(shown::shape);
                 return self.differ(Kind::Type, [&shapes[0], &shapes[1]]);
             }
@@ -208,7 +248,7 @@ impl Walk {
         }
     }
 
-    fn arrays(&mut self, array: &str, other: &str, ignored: &Ignored<'_>) {
+    fn arrays(&mut self, array: &'d str, other: &'d str, ignored: &Ignored<'_>) {
         let Some(ignored) = ignored.below(|step| *step == Step::Items) else {
             return;
         };
@@ -216,7 +256,10 @@ impl Walk {
         let (array, other) = (items(array), items(other));
         let mark = self.path.push_items();
         for (item, other) in array.iter().zip(&other) {
+            let outside = std::mem::take(&mut self.lone);
             self.values(item, other, &ignored);
+            self.find_renames();
+            self.lone = outside;
         }
         // Once for an array, however many items it lacks: all of them have the same path.
         if let Some(missing) = array.get(other.len()) {
@@ -228,7 +271,7 @@ impl Walk {
         self.path.reset(mark);
     }
 
-    fn objects(&mut self, object: &str, other: &str, ignored: &Ignored<'_>) {
+    fn objects(&mut self, object: &'d str, other: &'d str, ignored: &Ignored<'_>) {
         let mut extra = by_name(other);
         let mut missing = Vec::new();
         for (name, value) in by_name(object) {
@@ -242,19 +285,17 @@ impl Walk {
                 self.path.reset(mark);
             }
         }
-        let missing = self.lone_members(Kind::Missing, missing, ignored);
-        let extra = self.lone_members(Kind::Extra, extra, ignored);
-        self.find_renames(&missing, &extra, ignored.depth + 1);
+        self.lone_members(Kind::Missing, missing, ignored);
+        self.lone_members(Kind::Extra, extra, ignored);
     }
 
-    /// Notes members that only one of two objects has, without the ignored ones. Returns those that a path names.
-    fn lone_members<'d>(
+    /// Notes members that only one of two objects has, without the ignored ones, and keeps those that a path names.
+    fn lone_members(
         &mut self,
         kind: Kind,
         members: impl IntoIterator<Item = (Name<'d>, &'d str)>,
         ignored: &Ignored<'_>,
-    ) -> Vec<Lone<'d>> {
-        let mut lone = Vec::new();
+    ) {
         for (name, value) in members {
             if ignored.below(|step| name.is(step)).is_none() {
                 continue;
@@ -267,42 +308,111 @@ impl Walk {
             }
             if name.shown() != HIDDEN && !self.path.is_cut() {
                 let path = self.path.as_str().to_owned();
-                lone.push(Lone { path, value });
+                self.lone[usize::from(kind == Kind::Extra)].push(Lone { path, value });
             }
             self.path.reset(mark);
         }
-        lone
     }
 
-    /// Counts the missing members of an object, and the extra ones with an equal value.
-    fn find_renames(&mut self, missing: &[Lone<'_>], extra: &[Lone<'_>], depth: usize) {
+    /// Counts the missing members, and the extra ones with an equal value, of the whole or of all that is in it.
+    fn find_renames(&mut self) {
+        let [missing, extra] = std::mem::take(&mut self.lone);
+        let inner = |lone: &Lone<'d>| match JsonType::of(lone.value) {
+            JsonType::Object => lone.leaves(MAX_LEVELS).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let extra: Vec<_> = extra
+            .into_iter()
+            .flat_map(|lone| [inner(&lone), vec![lone]].concat())
+            .collect();
         let bytes = |all: &[Lone<'_>]| -> usize {
             let bytes = all.iter().map(|lone| lone.value.len());
             bytes.map(|bytes| bytes + RENAME_BYTES_OF_VALUE).sum()
         };
-        let cost = missing.len() * bytes(extra) + extra.len() * bytes(missing);
+        let cost = missing.len() * bytes(&extra) + extra.len() * 2 * bytes(&missing);
         let Some(bytes_left) = self.bytes_left.checked_sub(cost) else {
             return;
         };
         self.bytes_left = bytes_left;
         for from in missing {
-            *self.missing.entry(from.path.clone()).or_default() += 1;
-        }
-        let pairs = missing
-            .iter()
-            .flat_map(|from| extra.iter().map(move |to| (from, to)));
-        let equal = pairs.filter(|(from, to)| are_equal(from.value, to.value, depth));
-        for (from, to) in equal.take(MAX_RENAMES_OF_OBJECT) {
-            self.count_equal(from, to);
+            let inner = inner(&from);
+            let all_from = |all: &[Lone<'d>]| {
+                !all.is_empty()
+                    && all
+                        .iter()
+                        .all(|from| extra.iter().any(|to| from.is_from(to)))
+            };
+            let parts = if !all_from(std::slice::from_ref(&from)) && all_from(&inner) {
+                inner
+            } else {
+                vec![from]
+            };
+            for from in parts {
+                let origins = extra.iter().filter(|to| from.is_from(to));
+                let mut origins: Vec<_> = origins.map(|to| to.path.as_str()).collect();
+                origins.sort_by_key(|to| kinship(&from.path, to));
+                self.count_equal(&from.path, origins.into_iter().take(MAX_ORIGINS));
+            }
         }
     }
 
-    fn count_equal(&mut self, from: &Lone<'_>, to: &Lone<'_>) {
-        let paths = (from.path.clone(), to.path.clone());
-        if let Some(times) = self.equal.get_mut(&paths) {
-            *times += 1;
-        } else if self.equal.len() < MAX_RENAMES {
-            self.equal.insert(paths, 1);
+    /// Counts values of other types that are the same in another form: a number as a text, or in an array or an object.
+    fn find_form(&mut self, value: &'d str, other: &'d str) {
+        let cost = 2 * (value.len() + other.len()) + RENAME_BYTES_OF_VALUE;
+        let Some(bytes_left) = self
+            .bytes_left
+            .checked_sub(cost)
+            .filter(|_| !self.path.is_cut())
+        else {
+            return;
+        };
+        self.bytes_left = bytes_left;
+        let path = self.path.as_str().to_owned();
+        let parts = |container: &'d str| {
+            let items = raw::items(container).map(|items| match *items {
+                [item] => vec![(format!("{path}[]"), item)],
+                _ => Vec::new(),
+            });
+            let members = || {
+                let members = by_name(container).into_iter();
+                members
+                    .map(|(name, value)| (format!("{path}.{}", name.shown()), value))
+                    .collect()
+            };
+            items.unwrap_or_else(members)
+        };
+        match (JsonType::of(value), JsonType::of(other)) {
+            (JsonType::Number, JsonType::String) | (JsonType::String, JsonType::Number) => {
+                let digits = |text: &'d str| raw::decoded(text).unwrap_or(Cow::Borrowed(text));
+                let is_same = digits(value) == digits(other);
+                self.count_equal(&path, is_same.then_some(&*path).into_iter());
+            }
+            (JsonType::Null, _) | (_, JsonType::Null) => {}
+            (_, JsonType::Array | JsonType::Object) => {
+                let mut parts = parts(other);
+                parts.retain(|(_, part)| are_equal(value, part, 0));
+                self.count_equal(&path, parts.iter().map(|(to, _)| &**to).take(MAX_ORIGINS));
+            }
+            (JsonType::Array | JsonType::Object, _) => {
+                if let [(from, part)] = &*parts(value) {
+                    let is_same = are_equal(part, other, 0);
+                    self.count_equal(from, is_same.then_some(&*path).into_iter());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts a value that the other body lacks, and where it has an equal one.
+    fn count_equal<'t>(&mut self, from: &str, origins: impl Iterator<Item = &'t str>) {
+        *self.missing.entry(from.to_owned()).or_default() += 1;
+        for to in origins {
+            let paths = (from.to_owned(), to.to_owned());
+            if let Some(times) = self.equal.get_mut(&paths) {
+                *times += 1;
+            } else if self.equal.len() < MAX_RENAMES {
+                self.equal.insert(paths, 1);
+            }
         }
     }
 }

@@ -10,11 +10,13 @@
 //! | [`compare()`] | compares two JSON bodies |
 //! | [`comparison`] | what differs between two responses: paths and shapes, no values |
 //! | [`tally`] | counts of many comparisons |
+//! | [`draft`] | the changes that these suggest |
 
 mod apply;
 mod compare;
 pub mod comparison;
 mod document;
+pub mod draft;
 mod not_applied;
 pub mod operation;
 pub mod path;
@@ -27,6 +29,7 @@ pub use self::{
     apply::apply,
     compare::compare,
     comparison::{Comparison, Finding, Kind, Kinds},
+    draft::{Advice, Draft},
     not_applied::NotApplied,
     operation::{Container, Effect, Operation, Otherwise},
     path::{JsonPath, ParsePathError},

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Comparison, Finding, Kind, Kinds, MAX_PATHS};
+use crate::{
+    comparison::{Comparison, Finding, Kind, Kinds, MAX_PATHS},
+    draft::{form, up},
+};
 
 /// Largest number of pairs of paths that are counted as possible renames.
 pub const MAX_RENAMES: usize = 1024;
@@ -56,7 +59,7 @@ pub struct Tally {
     pub others: u64,
     /// By missing path, then by extra path: pairs in which their values are equal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    renames: BTreeMap<String, BTreeMap<String, u64>>,
+    pub(crate) renames: BTreeMap<String, BTreeMap<String, u64>>,
     /// By ident, at most [`MAX_APPS`] and [`OTHER_APPS`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub apps: BTreeMap<String, AppTally>,
@@ -104,17 +107,17 @@ pub struct AppTally {
     pub differing: u64,
 }
 
-/// A member that has another name in the other version.
+/// A value that has another name, place or form in the other version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = RenamedPath))]
 pub struct Rename {
     /// Its path in the version.
     pub from: String,
-    /// Its path in the other version.
+    /// Its path in the other version: the same one, if a number is a text, or a text a number.
     pub to: String,
     /// Pairs in which the values are equal.
     pub equal: u64,
-    /// Pairs in which the other version has not the former.
+    /// Pairs in which the other version has not the former, or has another type.
     pub of: u64,
 }
 
@@ -220,14 +223,20 @@ impl Tally {
         self.len() == 0
     }
 
-    /// The renames that the counts show: a path is missing in at least 50 pairs, and in more than 99 % of them the
-    /// values are equal.
+    /// The renames that the counts show: a path is missing in at least 50 pairs, or has another type, and in more than 99 %
+    /// of them the values are equal.
     #[must_use]
     pub fn renames(&self) -> Vec<Rename> {
         let mut renames = Vec::new();
         for (from, targets) in &self.renames {
-            let of = self.paths.get(from).map_or(0, |tally| tally.missing);
             for (to, &equal) in targets {
+                let of = match form(from, to) {
+                    Some(path) => self.paths.get(path).map_or(0, |tally| tally.other_type),
+                    // What is in a missing object is missing with it.
+                    None => up(from)
+                        .find_map(|path| self.paths.get(path))
+                        .map_or(0, |tally| tally.missing),
+                };
                 let is_certain = u128::from(equal) * 100 > u128::from(of) * MIN_EQUAL_PERCENT;
                 if of >= MIN_MISSING && is_certain {
                     let (from, to) = (from.clone(), to.clone());

@@ -27,7 +27,8 @@ pub(super) enum BridgeCommand {
     /// Check the changes of a version that still has its backend: whether the responses of its shadow, changed, are those that its
     /// clients got. Exit code 0 if every path that clients used was seen, or is named as unproven, and nothing differs; otherwise 1.
     Check(CheckArguments),
-    /// Print changes to begin with, by what differs: renames and additional members. What it cannot know stands in comments.
+    /// Print changes to begin with, by what differs: names, places and forms of values. What it cannot know stands in comments: a
+    /// step, a converter, or look at it.
     /// With --openapi, by two OpenAPI documents, before there is any traffic.
     Draft(DraftArguments),
 }

@@ -222,7 +222,7 @@ fn the_search_for_renames_is_bounded() {
     };
     let object = |prefix, value| format!("{{{}}}", members(prefix, 20, value));
     let comparison = compare_texts(&object('x', "1"), &object('y', "1"), &[]);
-    assert_eq!(comparison.renames().len(), MAX_RENAMES_OF_OBJECT);
+    assert_eq!(comparison.renames().len(), 20 * MAX_ORIGINS);
 
     let objects = |prefix| {
         let object = |at: u8| {

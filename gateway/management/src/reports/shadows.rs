@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
-use signpost_bridge::{PathTally, Rename, Tally, tally::OTHER_APPS};
+use signpost_bridge::{Draft, PathTally, Rename, Tally, tally::OTHER_APPS};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_proxy::{
@@ -71,8 +71,11 @@ pub struct RouteDiff {
     pub differences: Vec<PathDiff>,
     /// The paths that differ between two responses of the version itself.
     pub noise: Vec<PathDiff>,
-    /// Members that have another name in the other version.
+    /// Values that have another name, place or form in the other version.
     pub renames: Vec<Rename>,
+    /// The changes that these suggest.
+    #[serde(skip)]
+    pub draft: Draft,
 }
 
 /// What differs at a path.
@@ -233,6 +236,7 @@ impl RouteDiff {
             differences: paths(false),
             noise: paths(true),
             renames: tally.renames(),
+            draft: tally.draft(),
         }
     }
 }

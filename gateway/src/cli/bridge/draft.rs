@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use signpost_bridge::JsonPath;
-use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff};
+use signpost_bridge::{Container, Effect, JsonPath, Operation};
+use signpost_management::reports::shadows::{Diff, PathDiff};
 use signpost_openapi::{Finding, Report, Step};
 
 /// The tables, line by line. What the counts do not tell stands in comments.
@@ -16,19 +16,48 @@ pub(super) fn lines(diff: &Diff) -> Vec<String> {
     )];
     let mut names = BTreeSet::new();
     for route in &diff.routes {
-        let (steps, notes) = of_route(route, to);
-        if steps.is_empty() && notes.is_empty() {
+        let draft = &route.draft;
+        if draft.steps.is_empty() && draft.open.is_empty() {
             continue;
         }
         let (method, path) = route.route.split_once(' ').unwrap_or(("GET", &route.route));
         lines.push(String::new());
-        lines.extend(notes.iter().map(|note| format!("# {note}")));
-        if !steps.is_empty() {
+        for (path, advice) in &draft.open {
+            let mut differences = route.differences.iter();
+            let counts = differences.find(|diff| diff.path == *path);
+            let counts = counts.map_or_else(String::new, |diff| counts_of(diff, to));
+            lines.push(format!("# {path}: {advice}{counts}"));
+        }
+        if !draft.steps.is_empty() {
             lines.extend(head(version, method, path, &mut names));
-            lines.extend(list("response", steps.into_iter()));
+            let steps = draft.steps.iter();
+            let steps = steps.map(|(step, because)| format!("{}, # {because}", shown(step)));
+            lines.extend(list("response", steps));
         }
     }
     lines
+}
+
+/// A step as the configuration has it.
+fn shown(Operation { path, effect }: &Operation) -> String {
+    let within = |within: &Container| match within {
+        Container::Array => "[]".to_owned(),
+        Container::First => "[0]".to_owned(),
+        Container::Object(name) => name.clone(),
+    };
+    let (key, beside) = match effect {
+        Effect::Rename { to } => ("rename", Some(("to", to.clone()))),
+        Effect::Move { to } => ("move", Some(("to", to.to_string()))),
+        Effect::Copy { to } => ("copy", Some(("to", to.to_string()))),
+        Effect::Wrap { within: to } => ("wrap", Some(("in", within(to)))),
+        Effect::Unwrap { within: to } => ("unwrap", Some(("in", within(to)))),
+        Effect::ToText => ("to_text", None),
+        Effect::ToNumber => ("to_number", None),
+        // The counts suggest no other one.
+        _ => ("remove", None),
+    };
+    let beside = beside.map(|(key, value)| format!(", {key} = \"{value}\""));
+    format!("{{ {key} = \"{path}\"{} }}", beside.unwrap_or_default())
 }
 
 /// The beginning of a change, with a name that no other one has.
@@ -147,80 +176,29 @@ fn advice(kind: &str) -> &'static str {
         | "request-body-removed"
         | "media-type-removed"
         | "parameter-moved"
-        | "type-changed" => "No step can do that: a converter",
+        | "type-changed" => "A converter",
         _ => "Look at it",
     }
 }
 
-/// The steps that change the other version's responses, and what is left to a person.
-fn of_route(route: &RouteDiff, to: &str) -> (Vec<String>, Vec<String>) {
-    let (mut steps, mut notes, mut done) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for rename in &route.renames {
-        let (Some(own), true) = (member(&rename.from), is_path(&rename.to)) else {
-            continue;
-        };
-        if done.contains(&rename.from) || done.contains(&rename.to) {
-            continue;
-        }
-        done.extend([rename.from.clone(), rename.to.clone()]);
-        steps.push(format!(
-            "{{ rename = \"{}\", to = \"{own}\" }}, # equal in {} of {}",
-            rename.to, rename.equal, rename.of
-        ));
-    }
-    for diff in &route.differences {
-        if done.contains(&diff.path) {
-            continue;
-        }
-        let is_below = done.iter().any(|done| is_part(&diff.path, done));
-        match diff {
-            _ if is_below => {}
-            PathDiff {
-                path,
-                extra,
-                missing: 0,
-                other_type: 0,
-                value: 0,
-                ..
-            } if *extra > 0 && member(path).is_some() => {
-                done.insert(path.clone());
-                steps.push(format!("{{ remove = \"{path}\" }},"));
-            }
-            diff => notes.push(note(diff, to)),
-        }
-    }
-    (steps, notes)
-}
-
-fn note(diff: &PathDiff, to: &str) -> String {
-    let PathDiff {
-        path,
-        missing,
-        extra,
-        other_type,
-        value,
-        ..
-    } = diff;
+/// How it differs.
+fn counts_of(diff: &PathDiff, to: &str) -> String {
+    let counts = [
+        (diff.missing, format!("missing in {to}")),
+        (diff.extra, "only there".to_owned()),
+        (diff.other_type, "of another type".to_owned()),
+        (diff.value, "of another value".to_owned()),
+    ];
+    let counts = counts.iter().filter(|(number, _)| *number > 0);
+    let counts: Vec<_> = counts
+        .map(|(number, how)| format!("{number} {how}"))
+        .collect();
     let [here, there] = diff.shapes.clone().unwrap_or_default();
-    format!(
-        "{path}: missing in {to} {missing}, only there {extra}, another type {other_type}, another value {value}; {here}, there {there}"
-    )
+    format!(". {}; {here}, there {there}", counts.join(", "))
 }
 
 fn is_path(path: &str) -> bool {
     path.parse::<JsonPath>().is_ok() && !path.contains('*')
-}
-
-/// The name of the member that a path ends with.
-fn member(path: &str) -> Option<&str> {
-    let (_, name) = path.rsplit_once('.').filter(|_| is_path(path))?;
-    (!name.ends_with(']')).then_some(name)
-}
-
-/// Whether `path` leads to a part of the value at `of`.
-fn is_part(path: &str, of: &str) -> bool {
-    path.strip_prefix(of)
-        .is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
 /// A name of `[a-z0-9_]`.

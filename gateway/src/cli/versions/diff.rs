@@ -197,7 +197,7 @@ fn route_lines(route: &RouteDiff) -> Vec<String> {
     )];
     for rename in &route.renames {
         let (from, to, equal, of) = (&rename.from, &rename.to, rename.equal, rename.of);
-        lines.push(format!("  renamed: {from} → {to}, {equal} of {of}"));
+        lines.push(format!("  equal: {from} → {to}, {equal} of {of}"));
     }
     let rows = route.differences.iter().take(MAX_NAMED).map(path_row);
     if !route.differences.is_empty() {

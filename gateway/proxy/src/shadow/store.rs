@@ -134,11 +134,8 @@ pub async fn restart(store: &Store, version: &str, now: Timestamp) -> Result<(),
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
     let first = now.as_millis() - i64::from(KEEP_DAYS) * DAY_MS;
     let key = "writer, hour, version, target, route, changes";
-    // Every gateway deletes the same rows: to wait for another one could become a deadlock.
-    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
-    let sql = format!(
-        "DELETE FROM shadow_tallies WHERE ({key}) IN \
-         (SELECT {key} FROM shadow_tallies WHERE hour < {first} LIMIT {MAX_DELETED}{skip})"
-    );
-    store.execute(&sql, Vec::new()).await
+    let table = ("shadow_tallies", key);
+    store
+        .delete_some(table, &format!("hour < {first}"), MAX_DELETED)
+        .await
 }

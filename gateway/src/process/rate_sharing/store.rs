@@ -8,7 +8,7 @@ use signpost_store::{Batch, FromRow, Row, Store, StoreError, values};
 pub(super) const HASH_BYTES: usize = 32;
 
 /// Limit of the rows that are deleted at once: more than ten reports of one gateway add.
-const MAX_DELETED: i64 = 50_000;
+const MAX_DELETED: usize = 50_000;
 
 /// The current time in microseconds, the same throughout a statement. SQLite's is precise to the millisecond.
 const NOW: [&str; 2] = [
@@ -67,14 +67,9 @@ pub(super) async fn add_used(
 ///
 /// The store is unavailable.
 pub(super) async fn delete_refilled(store: &Store) -> Result<(), StoreError> {
-    // The limit is a literal, so that the plan can use the index. A row that another gateway writes now is skipped:
-    // waiting for it could become a deadlock.
-    let (now, skip) = (now(store), store.dialect("", "FOR UPDATE SKIP LOCKED"));
-    let delete = format!(
-        "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits WHERE full_at < {now} \
-         ORDER BY full_at LIMIT {MAX_DELETED} {skip})"
-    );
-    store.execute(&delete, Vec::new()).await.map(drop)
+    let old = format!("full_at < {} ORDER BY full_at", now(store));
+    let deleted = store.delete_some(("rate_limits", "key"), &old, MAX_DELETED);
+    deleted.await.map(drop)
 }
 
 fn now(store: &Store) -> &'static str {

@@ -121,13 +121,8 @@ pub async fn add(store: &Store, audit: Audit) -> Result<(), StoreError> {
 
 /// Deletes the oldest rows before a time, [`MAX_DELETED`] at most. Returns their number.
 pub async fn delete_before(store: &Store, before: Timestamp) -> Result<usize, StoreError> {
-    // Another gateway may delete the same rows: waiting for it could become a deadlock.
-    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
-    let delete = format!(
-        "DELETE FROM audit WHERE id IN \
-         (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT {MAX_DELETED}{skip})"
-    );
-    store.execute(&delete, values![before]).await
+    let old = format!("at < {} ORDER BY at", before.as_millis());
+    store.delete_some(("audit", "id"), &old, MAX_DELETED).await
 }
 
 #[cfg(test)]

@@ -65,13 +65,10 @@ pub async fn abandon(store: &Store, key: &[u8; 32]) -> Result<(), StoreError> {
 
 /// Deletes the oldest rows that are older than a day, [`MAX_DELETED`] at most. Returns their number.
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
-    // Another gateway may delete the same rows: waiting for it could become a deadlock.
-    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
-    let delete = format!(
-        "DELETE FROM idempotency WHERE key IN \
-         (SELECT key FROM idempotency WHERE at < $1 ORDER BY at LIMIT {MAX_DELETED}{skip})"
-    );
-    store.execute(&delete, values![now.minus(RETENTION)]).await
+    let old = format!("at < {} ORDER BY at", now.minus(RETENTION).as_millis());
+    store
+        .delete_some(("idempotency", "key"), &old, MAX_DELETED)
+        .await
 }
 
 #[cfg(test)]

@@ -155,27 +155,17 @@ fn paths(batch: &Batch) -> signpost_store::Batch {
 pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, StoreError> {
     let first = Day::at(now).minus(KEEP_DAYS - 1);
     let (day, time) = (first.number(), first.begin().as_millis());
-    // The limit is a literal, so that the plan can use an index. Another gateway may delete the same rows: waiting for
-    // it could become a deadlock.
-    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
-    let delete = |table: &str, key: &str, is_old: String| {
-        format!(
-            "DELETE FROM {table} WHERE ({key}) IN \
-             (SELECT {key} FROM {table} WHERE {is_old} LIMIT {MAX_DELETED}{skip})"
-        )
-    };
     let counts = "day, version, application, is_signed, source";
     let clients = "version, application, is_signed";
     let paths = "day, version, application, is_bridged, method, path, class";
-    let statements = [
-        delete("usage_counts", counts, format!("day < {day}")),
-        delete("usage_clients", clients, format!("last_seen < {time}")),
-        delete("usage_paths", paths, format!("day < {day}")),
-        delete("usage_writers", "id", format!("written_at < {time}")),
-    ];
     let mut has_more = false;
-    for statement in statements {
-        let deleted = store.execute(&statement, Vec::new()).await?;
+    for (table, key, old) in [
+        ("usage_counts", counts, format!("day < {day}")),
+        ("usage_clients", clients, format!("last_seen < {time}")),
+        ("usage_paths", paths, format!("day < {day}")),
+        ("usage_writers", "id", format!("written_at < {time}")),
+    ] {
+        let deleted = store.delete_some((table, key), &old, MAX_DELETED).await?;
         has_more |= deleted >= MAX_DELETED;
     }
     Ok(has_more)

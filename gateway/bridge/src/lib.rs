@@ -5,7 +5,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`path`] | the place of values in JSON bodies: `$.items[].id` |
-//! | [`operation`] | the closed list of changes, what each may say, and what undoes it |
+//! | [`operation`] | the closed list of changes, and what each may say |
 //! | [`apply()`] | changes a body; all that no operation touches keeps its bytes |
 //! | [`compare()`] | compares two JSON bodies |
 //! | [`comparison`] | what differs between two responses: paths and shapes, no values |

@@ -17,13 +17,25 @@ pub struct Report {
 }
 
 impl Report {
+    /// The findings that break clients, by operation.
+    #[must_use]
+    pub fn broken(&self) -> Vec<Vec<&Finding>> {
+        let breaking = self.findings.iter().filter(|finding| finding.is_breaking);
+        let breaking: Vec<_> = breaking.collect();
+        let operations = breaking.chunk_by(|one, other| one.operation == other.operation);
+        operations.map(<[_]>::to_vec).collect()
+    }
+
     /// How many findings break clients.
     #[must_use]
     pub fn breaking(&self) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.is_breaking)
-            .count()
+        self.broken().iter().map(Vec::len).sum()
+    }
+
+    /// An operation of the old document.
+    #[must_use]
+    pub fn known(&self, operation: &str) -> Option<&Known> {
+        self.operations.iter().find(|known| known.name == operation)
     }
 }
 

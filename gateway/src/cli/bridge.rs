@@ -2,15 +2,14 @@
 
 mod draft;
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_management::reports::shadows::{Diff, Wanted};
 use signpost_protocol::version::Version;
-use signpost_proxy::{Changes, ServedVersion, restart_proof, rfc3339};
-use signpost_store::Store;
+use signpost_proxy::{restart_proof, rfc3339};
 
 use super::{
     print_line,
@@ -77,15 +76,7 @@ pub(super) async fn run(command: BridgeCommand) -> anyhow::Result<ExitCode> {
 }
 
 async fn check(arguments: &BridgeArguments, as_json: bool) -> anyhow::Result<ExitCode> {
-    let (config, store) = open(&arguments.config).await?;
-    let version = configured(&config, &arguments.config, &arguments.version)?;
-    let Some(changes) = version.changes() else {
-        bail!(
-            "{} has no changes to check: signpost versions diff shows what differs without",
-            arguments.version
-        );
-    };
-    let diff = read(&store, arguments, version, Some(changes)).await?;
+    let diff = read(arguments, true).await?;
     print(&diff, as_json)?;
     Ok(exit_code(&diff))
 }
@@ -103,9 +94,7 @@ async fn restart(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn draft(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
-    let (config, store) = open(&arguments.config).await?;
-    let version = configured(&config, &arguments.config, &arguments.version)?;
-    let diff = read(&store, arguments, version, None).await?;
+    let diff = read(arguments, false).await?;
     if diff.pairs == 0 {
         bail!(
             "no pairs without changes since then: remove the changes of {} for a while, or widen --since",
@@ -130,12 +119,17 @@ fn draft_by_documents(version: &Version, files: &[PathBuf]) -> ExitCode {
     }
 }
 
-async fn read(
-    store: &Store,
-    arguments: &BridgeArguments,
-    version: &ServedVersion,
-    changes: Option<&Arc<Changes>>,
-) -> anyhow::Result<Diff> {
+/// Reads what differs between the version and its shadow, with its changes or without.
+async fn read(arguments: &BridgeArguments, is_changed: bool) -> anyhow::Result<Diff> {
+    let (config, store) = open(&arguments.config).await?;
+    let version = configured(&config, &arguments.config, &arguments.version)?;
+    let changes = version.changes().filter(|_| is_changed);
+    if is_changed && changes.is_none() {
+        bail!(
+            "{} has no changes to check: signpost versions diff shows what differs without",
+            arguments.version
+        );
+    }
     let Some(shadow) = version.shadow() else {
         bail!(
             "{} has no [versions.{0}.shadow]: without copies of its requests nothing can be compared",
@@ -148,5 +142,5 @@ async fn read(
         changes: changes.map(|changes| &**changes),
         since: arguments.period.since,
     };
-    Ok(Diff::read(store, &wanted).await?)
+    Ok(Diff::read(&store, &wanted).await?)
 }

@@ -139,6 +139,13 @@ impl FromRow for () {
     }
 }
 
+/// A list is no column: another query fills it.
+impl<T: Send + 'static> FromRow for Vec<T> {
+    fn from_row(_: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(Self::new())
+    }
+}
+
 /// Rows with one column.
 impl<T: Column + Send + 'static> FromRow for (T,) {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {

@@ -12,12 +12,14 @@ use signpost_proxy::{
 };
 use signpost_store::{
     Store, StoreError,
-    tables::usage::{OfPaths, StoredPath, read_paths},
+    tables::usage::{OfPaths, read_paths},
 };
 use utoipa::ToSchema;
 
+use super::paths::PathUsage;
+
 /// Limit of what a line names.
-const MAX_SHOWN: usize = 20;
+pub(super) const MAX_SHOWN: usize = 20;
 
 /// Pairs that are enough for a path with more requests.
 const ENOUGH_PAIRS: u64 = 10;
@@ -102,7 +104,7 @@ impl Coverage {
     /// What these tallies prove.
     pub(super) fn new(
         version: &ServedVersion,
-        used: &[StoredPath],
+        used: &[PathUsage],
         routes: &BTreeMap<String, Tally>,
     ) -> Self {
         let unproven = version.unproven().iter().map(|one| NamedUnproven {
@@ -144,9 +146,9 @@ impl Coverage {
         ] {
             let uncovered = self.uncovered.iter();
             let uncovered = uncovered.filter(|one| (one.pairs > 0) == is_paired);
-            let uncovered: Vec<_> = uncovered.map(ToString::to_string).collect();
+            let uncovered: Vec<_> = uncovered.collect();
             if !uncovered.is_empty() {
-                lines.push(format!("{what}: {}", shown(&uncovered)));
+                lines.push(format!("{what}: {}", shown(uncovered.iter(), MAX_SHOWN)));
             }
         }
         lines.extend(self.unproven.iter().map(|named| {
@@ -162,7 +164,7 @@ pub(super) async fn used_since_of(
     store: &Store,
     version: &str,
     since: Timestamp,
-) -> Result<Vec<StoredPath>, StoreError> {
+) -> Result<Vec<PathUsage>, StoreError> {
     let of = OfPaths {
         day: Day::at(since).number(),
         since: since.as_millis(),
@@ -175,7 +177,7 @@ pub(super) async fn used_since_of(
 
 impl Uncovered {
     /// Why the requests of a path have no proof; `None` if they have one.
-    fn of(path: &StoredPath, routes: &BTreeMap<String, Tally>) -> Option<Self> {
+    fn of(path: &PathUsage, routes: &BTreeMap<String, Tally>) -> Option<Self> {
         // The response to a HEAD has the head of that to a GET, and nothing else to compare.
         let method = if path.method == "HEAD" {
             "GET"
@@ -237,7 +239,7 @@ impl fmt::Display for Uncovered {
 }
 
 /// How often a path was used.
-pub(super) fn told(path: &StoredPath) -> String {
+pub(super) fn told(path: &PathUsage) -> String {
     let applications = match path.applications {
         0 => String::new(),
         number => format!(" by {}", number_of(number, "application")),
@@ -249,15 +251,16 @@ pub(super) fn told(path: &StoredPath) -> String {
 }
 
 /// A number of something that has a regular plural.
-pub(super) fn number_of(number: u64, what: &str) -> String {
+pub fn number_of(number: u64, what: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{number} {what}{end}")
 }
 
 /// The first ones, and how many there are more.
-pub(super) fn shown(texts: &[String]) -> String {
-    let (first, further) = texts.split_at(texts.len().min(MAX_SHOWN));
-    match further.len() {
+pub fn shown(texts: impl ExactSizeIterator<Item: fmt::Display>, max: usize) -> String {
+    let more = texts.len().saturating_sub(max);
+    let first: Vec<_> = texts.take(max).map(|text| text.to_string()).collect();
+    match more {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
@@ -269,9 +272,9 @@ mod tests {
 
     use super::*;
 
-    fn used(request: &str, requests: u64) -> StoredPath {
+    fn used(request: &str, requests: u64) -> PathUsage {
         let (method, path) = request.split_once(' ').unwrap();
-        StoredPath {
+        PathUsage {
             version: "v1".to_owned(),
             method: method.to_owned(),
             path: path.to_owned(),
@@ -281,6 +284,7 @@ mod tests {
             bridged: 0,
             applications: 2,
             last_seen: Timestamp::from_millis(0),
+            users: Vec::new(),
         }
     }
 

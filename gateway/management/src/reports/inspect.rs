@@ -14,7 +14,7 @@ use signpost_store::{
     tables::{sealed_keys, usage::count_users},
 };
 
-use super::coverage::{Coverage, shown};
+use super::coverage::{Coverage, MAX_SHOWN, shown};
 
 /// Time in which requests count as recent use of a version.
 const LATELY: Duration = Duration::from_secs(7 * 86_400);
@@ -81,13 +81,13 @@ async fn uncovered(
     let kept = Duration::from_secs(u64::from(KEEP_SHADOW_DAYS) * 86_400);
     let since = (now.minus(LATELY), now.minus(kept));
     let coverage = Coverage::read(store, version, &bridge.to, since).await?;
-    let uncovered: Vec<_> = coverage.uncovered.iter().map(ToString::to_string).collect();
-    Ok((!uncovered.is_empty()).then(|| {
+    let uncovered = coverage.uncovered.iter();
+    Ok((uncovered.len() > 0).then(|| {
         format!(
             "versions.{}.bridge: requests of the last 7 days without a pair with the present changes: {}. Prove them by a \
              shadow and signpost bridge check, or name them in unproven",
             version.name(),
-            shown(&uncovered)
+            shown(uncovered, MAX_SHOWN)
         )
     }))
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use signpost_proxy::{MAX_PATTERNS, NO_APPLICATION, OTHER_APPLICATIONS, OTHER_PATHS, as_rfc3339};
 use signpost_store::{
-    Store, StoreError,
-    tables::usage::{OfPaths, StoredPath, StoredUser, read_path_users, read_paths},
+    Store, StoreError, from_row,
+    tables::usage::{OfPaths, StoredUser, read_path_users, read_paths},
 };
 use utoipa::ToSchema;
 
@@ -43,6 +43,9 @@ impl AppKind {
 /// The requests of a path.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct PathUsage {
+    /// The version's name.
+    #[serde(skip)]
+    pub version: String,
     /// The method.
     pub method: String,
     /// A path of the configuration, or one with `*` for each segment that looks like data; `other`: of further paths, which
@@ -96,19 +99,21 @@ impl PathUsage {
         Ok(Self::by_version(paths, users))
     }
 
-    fn by_version(
-        mut paths: Vec<StoredPath>,
-        users: Vec<StoredUser>,
-    ) -> BTreeMap<String, Vec<Self>> {
+    fn by_version(mut paths: Vec<Self>, users: Vec<StoredUser>) -> BTreeMap<String, Vec<Self>> {
         paths.sort_by_key(|path| std::cmp::Reverse(path.requests));
         let mut versions: BTreeMap<String, Vec<Self>> = BTreeMap::new();
-        for path in paths {
+        for mut path in paths {
             let known = versions.entry(path.version.clone()).or_default();
             let is_other = |one: &&mut Self| one.path == OTHER_PATHS && one.method == path.method;
             let is_rest = path.path == OTHER_PATHS || known.len() >= MAX_PATTERNS;
             match known.iter_mut().find(is_other).filter(|_| is_rest) {
                 Some(other) => other.add(&path),
-                None => known.push(Self::new(path, is_rest)),
+                None => {
+                    if is_rest {
+                        OTHER_PATHS.clone_into(&mut path.path);
+                    }
+                    known.push(path);
+                }
             }
         }
         for user in users {
@@ -127,24 +132,7 @@ impl PathUsage {
         versions
     }
 
-    fn new(path: StoredPath, is_rest: bool) -> Self {
-        Self {
-            path: match is_rest {
-                true => OTHER_PATHS.to_owned(),
-                false => path.path,
-            },
-            method: path.method,
-            requests: path.requests,
-            client_errors: path.client_errors,
-            server_errors: path.server_errors,
-            bridged: path.bridged,
-            applications: path.applications,
-            last_seen: path.last_seen,
-            users: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, path: &StoredPath) {
+    fn add(&mut self, path: &Self) {
         self.requests += path.requests;
         self.client_errors += path.client_errors;
         self.server_errors += path.server_errors;
@@ -153,3 +141,16 @@ impl PathUsage {
         self.last_seen = self.last_seen.max(path.last_seen);
     }
 }
+
+from_row!(PathUsage {
+    version,
+    method,
+    path,
+    requests,
+    client_errors,
+    server_errors,
+    bridged,
+    applications,
+    last_seen;
+    users
+});

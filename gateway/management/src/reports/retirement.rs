@@ -9,11 +9,12 @@ use signpost_proxy::{
 };
 use signpost_store::{
     Store, StoreError,
-    tables::usage::{OfPaths, StoredPath, count_users, read_paths},
+    tables::usage::{OfPaths, count_users, read_paths},
 };
 
 use super::{
-    coverage::{Coverage, number_of, shown, told},
+    coverage::{Coverage, MAX_SHOWN, number_of, shown, told},
+    paths::PathUsage,
     shadows::{Diff, Wanted},
     usage::{Summary, VersionSummary},
 };
@@ -116,7 +117,10 @@ fn checked<const N: usize>(
 }
 
 fn of_users(used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
-    let idents = used.applications.iter().filter_map(|app| app.ident.clone());
+    let idents = used
+        .applications
+        .iter()
+        .filter_map(|app| app.ident.as_ref());
     let idents: Vec<_> = idents.collect();
     let last = used
         .requests
@@ -131,7 +135,7 @@ fn of_users(used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
             idents => format!(
                 "{}: {}",
                 number_of(idents.len() as u64, "application"),
-                shown(idents)
+                shown(idents.iter(), MAX_SHOWN)
             ),
         }
     );
@@ -154,11 +158,12 @@ fn of_users(used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
     checked("used", says, open)
 }
 
-fn of_paths(paths: &[StoredPath]) -> CheckedStage {
+fn of_paths(paths: &[PathUsage]) -> CheckedStage {
     let mut paths: Vec<_> = paths.iter().collect();
     paths.sort_by_key(|path| std::cmp::Reverse(path.requests));
-    let texts: Vec<_> = paths.into_iter().map(told).collect();
-    checked("paths", format!("{}: {}", texts.len(), shown(&texts)), [])
+    let texts = paths.into_iter().map(told);
+    let says = format!("{}: {}", texts.len(), shown(texts, MAX_SHOWN));
+    checked("paths", says, [])
 }
 
 fn of_pairs(diff: &Diff) -> CheckedStage {
@@ -195,7 +200,7 @@ fn of_proof(coverage: Option<Coverage>, is_used: bool) -> CheckedStage {
     }
 }
 
-fn of_bridge(version: &ServedVersion, paths: &[StoredPath]) -> CheckedStage {
+fn of_bridge(version: &ServedVersion, paths: &[PathUsage]) -> CheckedStage {
     let bridged = number_of(paths.iter().map(|path| path.bridged).sum(), "request");
     let says = version
         .bridge()
@@ -214,7 +219,8 @@ fn of_brownouts(version: &ServedVersion, now: Timestamp) -> CheckedStage {
     let ahead = all.iter().filter(|one| one.end > now);
     let ahead: Vec<_> = ahead.map(|one| rfc3339(one.start)).collect();
     let passed = all.len() - ahead.len();
-    let says = format!("{passed} passed, {} ahead: {}", ahead.len(), shown(&ahead));
+    let shown = shown(ahead.iter(), MAX_SHOWN);
+    let says = format!("{passed} passed, {} ahead: {shown}", ahead.len());
     let open = "no brown-out has passed".to_owned();
     checked("brownouts", says, [(is_gone(version) && passed == 0, open)])
 }

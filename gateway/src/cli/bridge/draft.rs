@@ -88,19 +88,11 @@ pub(super) fn lines_by_documents(report: &Report, version: &str) -> Vec<String> 
         "# What two OpenAPI documents show. Read each change: renames and moves are guesses.";
     let mut lines = vec![begin.to_owned()];
     let mut names = BTreeSet::new();
-    let breaking: Vec<_> = report
-        .findings
-        .iter()
-        .filter(|one| one.is_breaking)
-        .collect();
-    for findings in breaking.chunk_by(|one, other| one.operation == other.operation) {
+    for findings in report.broken() {
         lines.push(String::new());
         let operation = &findings[0].operation;
-        let known = report
-            .operations
-            .iter()
-            .find(|known| known.name == *operation);
-        let (groups, notes) = of_operation(findings);
+        let known = report.known(operation);
+        let (groups, notes) = of_operation(&findings);
         lines.extend(notes.iter().map(|note| format!("# {operation}, {note}")));
         for ((status, group), known) in groups.into_iter().zip(known.into_iter().cycle()) {
             let path = pattern(&known.path);

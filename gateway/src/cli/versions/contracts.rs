@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::json;
+use signpost_management::reports::coverage::shown;
 use signpost_openapi::{Document, Finding, Report, compare, document::MAX_BYTES};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Changes, Method};
@@ -80,18 +81,15 @@ pub(super) fn print(
 /// The operations that break clients, and that no change takes.
 fn uncovered<'r>(report: &'r Report, changes: Option<&Changes>) -> Vec<&'r str> {
     let is_covered = |operation: &str| {
-        let known = report
-            .operations
-            .iter()
-            .find(|known| known.name == operation);
+        let known = report.known(operation);
         let method = known.and_then(|known| Method::from_bytes(known.method.as_bytes()));
         let pair = known.zip(method).zip(changes);
         pair.is_some_and(|((known, method), changes)| {
             changes.of(method, &known.sample()).next().is_some()
         })
     };
-    let breaking = report.findings.iter().filter(|finding| finding.is_breaking);
-    let mut operations: Vec<_> = breaking.map(|finding| &*finding.operation).collect();
+    let operations = report.findings.iter().filter(|finding| finding.is_breaking);
+    let mut operations: Vec<_> = operations.map(|finding| &*finding.operation).collect();
     operations.dedup();
     operations.retain(|operation| !is_covered(operation));
     operations
@@ -99,13 +97,7 @@ fn uncovered<'r>(report: &'r Report, changes: Option<&Changes>) -> Vec<&'r str> 
 
 fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
     let mut lines = Vec::new();
-    let breaking: Vec<_> = report
-        .findings
-        .iter()
-        .filter(|one| one.is_breaking)
-        .collect();
-    let operations = breaking.chunk_by(|one, other| one.operation == other.operation);
-    let operations: Vec<_> = operations.collect();
+    let (operations, breaking) = (report.broken(), report.breaking());
     for findings in &operations {
         lines.push(findings[0].operation.clone());
         let row = |finding: &&Finding| [finding.place.clone(), finding.text.clone()];
@@ -113,7 +105,7 @@ fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
         lines.extend(rows.into_iter().map(|line| format!("  {line}")));
         lines.push(String::new());
     }
-    let harmless = report.findings.len() - breaking.len();
+    let harmless = report.findings.len() - breaking;
     let harmless = match harmless {
         0 => String::new(),
         harmless => format!(
@@ -125,13 +117,9 @@ fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
         0 => format!("nothing breaks clients{harmless}"),
         number => format!(
             "{} in {} {} clients{harmless}",
-            count(breaking.len() as u64, "change", "changes"),
+            count(breaking as u64, "change", "changes"),
             count(number as u64, "operation", "operations"),
-            if breaking.len() == 1 {
-                "breaks"
-            } else {
-                "break"
-            }
+            if breaking == 1 { "breaks" } else { "break" }
         ),
     });
     if !report.is_complete {
@@ -142,18 +130,10 @@ fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
     match uncovered {
         None => {}
         Some([]) => lines.push("each of them has a change in the configuration".to_owned()),
-        Some(uncovered) => {
-            let named = uncovered.iter().take(MAX_NAMED).copied();
-            let more = if uncovered.len() > MAX_NAMED {
-                ", …"
-            } else {
-                ""
-            };
-            let named = named.collect::<Vec<_>>().join(", ");
-            lines.push(format!(
-                "without a change in the configuration: {named}{more}"
-            ));
-        }
+        Some(uncovered) => lines.push(format!(
+            "without a change in the configuration: {}",
+            shown(uncovered.iter(), MAX_NAMED)
+        )),
     }
     lines
 }

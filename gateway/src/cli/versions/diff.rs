@@ -8,7 +8,10 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::Timestamp;
-use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff, Wanted};
+use signpost_management::reports::{
+    coverage::{number_of, shown},
+    shadows::{Diff, PathDiff, RouteDiff, Wanted},
+};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Config, rfc3339};
 use signpost_store::Store;
@@ -146,18 +149,8 @@ fn lines(diff: &Diff) -> Vec<String> {
     }
     let apps = &diff.applications;
     if !apps.differing.is_empty() {
-        let named: Vec<_> = apps
-            .differing
-            .iter()
-            .take(MAX_NAMED)
-            .map(String::as_str)
-            .collect();
-        let more = if apps.differing.len() > MAX_NAMED {
-            ", …"
-        } else {
-            ""
-        };
-        lines.push(format!("they are {}{more}", named.join(", ")));
+        let named = shown(apps.differing.iter(), MAX_NAMED);
+        lines.push(format!("they are {named}"));
     }
     lines
 }
@@ -178,8 +171,8 @@ fn summary(diff: &Diff) -> String {
     };
     format!(
         "{} compared, {}; {} differ{breaks}",
-        count(diff.paths as u64, "path", "paths"),
-        count(diff.pairs, "pair", "pairs"),
+        number_of(diff.paths as u64, "path"),
+        number_of(diff.pairs, "pair"),
         diff.differing_paths
     )
 }
@@ -192,7 +185,7 @@ fn route_lines(route: &RouteDiff) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {}, {} differ",
         route.route,
-        count(route.pairs, "pair", "pairs"),
+        number_of(route.pairs, "pair"),
         route.differing
     )];
     for rename in &route.renames {
@@ -214,18 +207,13 @@ fn route_lines(route: &RouteDiff) -> Vec<String> {
         ));
     }
     if !route.noise.is_empty() {
-        let noise: Vec<_> = route
-            .noise
-            .iter()
-            .take(MAX_NAMED)
-            .map(|one| one.path.as_str())
-            .collect();
-        lines.push(format!("  differs by itself: {}", noise.join(", ")));
+        let noise = route.noise.iter().map(|one| &one.path);
+        lines.push(format!("  differs by itself: {}", shown(noise, MAX_NAMED)));
     }
     if route.uncompared > 0 {
         lines.push(format!(
             "  {} could not be compared: a response is too large, broken off, or encoded in an unknown way",
-            count(route.uncompared, "request", "requests")
+            number_of(route.uncompared, "request")
         ));
     }
     if route.beyond_limit > 0 {

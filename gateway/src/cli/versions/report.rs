@@ -6,6 +6,7 @@ use serde_json::json;
 use signpost_management::{
     operations::versions::{ReportInput, report},
     reports::{
+        coverage::{number_of, shown},
         paths::PathUsage,
         usage::{AppKind, AppUsage, Summary, VersionSummary},
     },
@@ -16,7 +17,7 @@ use signpost_proxy::{Config, OTHER_PATHS, program::raise_statement_timeout, rfc3
 use crate::cli::{
     operation::{Told, on_many},
     print_line,
-    table::{count, table_lines},
+    table::table_lines,
 };
 
 /// Limit of the applications that a sentence names.
@@ -86,8 +87,8 @@ fn heading(version: &VersionSummary) -> String {
         0 => format!("{name}{role}{retired}: no requests"),
         requests => format!(
             "{name}{role}{retired}: {} of {}, {} of them signed",
-            count(requests, "request", "requests"),
-            count(applications(version), "application", "applications"),
+            number_of(requests, "request"),
+            number_of(applications(version), "application"),
             share(all.signed, requests)
         ),
     }
@@ -344,17 +345,8 @@ fn rest(version: &VersionSummary, summary: &Summary) -> String {
 
 /// How many applications, and the first ones; `None` without any.
 fn names(idents: &BTreeSet<String>) -> Option<String> {
-    let shown: Vec<_> = idents.iter().take(MAX_NAMED).map(String::as_str).collect();
-    let count = match idents.len() {
-        0 => return None,
-        1 => "1 application".to_owned(),
-        count => format!("{count} applications"),
-    };
-    let more = match idents.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!("{count} ({}{more})", shown.join(", ")))
+    let number = number_of(idents.len() as u64, "application");
+    (!idents.is_empty()).then(|| format!("{number} ({})", shown(idents.iter(), MAX_NAMED)))
 }
 
 /// A part in percent. What is not 0 is not shown as 0, and what is not all not as 100.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use signpost_protocol::version::Version;
 
-use crate::{Store, StoreError, Timestamp, from_row, values};
+use crate::{FromRow, Store, StoreError, Timestamp, from_row, values};
 
 /// Everything that the store knows of a period.
 #[derive(Clone, Debug, Default)]
@@ -153,29 +153,6 @@ async fn read_where(
     })
 }
 
-/// The requests of a path, of all its applications.
-#[derive(Clone, Debug)]
-pub struct StoredPath {
-    /// The version's name.
-    pub version: String,
-    /// The method.
-    pub method: String,
-    /// The path's pattern.
-    pub path: String,
-    /// All requests.
-    pub requests: u64,
-    /// Those with a status of 4xx.
-    pub client_errors: u64,
-    /// Those with a status of 5xx, and those without a response.
-    pub server_errors: u64,
-    /// Those that another version's backend served.
-    pub bridged: u64,
-    /// The number of applications.
-    pub applications: u64,
-    /// When the last one was counted.
-    pub last_seen: Timestamp,
-}
-
 /// The requests of a path and an application.
 #[derive(Clone, Debug)]
 pub struct StoredUser {
@@ -227,12 +204,13 @@ impl OfPaths<'_> {
     }
 }
 
-/// The paths that clients used, by version, method and path.
+/// The paths that clients used, by version, method and path: `requests`, of them `client_errors`, `server_errors` (also those
+/// without a response) and `bridged` (served by another version's backend); `applications`, `last_seen`.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
-pub async fn read_paths(store: &Store, of: &OfPaths<'_>) -> Result<Vec<StoredPath>, StoreError> {
+pub async fn read_paths<T: FromRow>(store: &Store, of: &OfPaths<'_>) -> Result<Vec<T>, StoreError> {
     let (condition, since) = (of.condition(), of.since);
     let sum =
         |when: &str| format!("CAST(sum(CASE WHEN {when} THEN requests ELSE 0 END) AS bigint)");
@@ -325,17 +303,6 @@ from_row!(StoredCount {
     is_signed,
     source,
     requests
-});
-from_row!(StoredPath {
-    version,
-    method,
-    path,
-    requests,
-    client_errors,
-    server_errors,
-    bridged,
-    applications,
-    last_seen
 });
 from_row!(StoredUser {
     version,

@@ -42,12 +42,6 @@ impl Kinds {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// The kinds that this set has, and the other one has not.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
     /// Adds the kinds of another set.
     pub const fn extend(&mut self, other: Self) {
         self.0 |= other.0;

@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// What a value is, according to its first byte.
@@ -54,9 +54,8 @@ pub(crate) fn members(text: &str) -> Option<Vec<(&str, &str)>> {
 
 /// The texts of an array's items. `None` if the text is no array.
 pub(crate) fn items(text: &str) -> Option<Vec<&str>> {
-    serde_json::Deserializer::from_str(text)
-        .deserialize_seq(Items)
-        .ok()
+    let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    Some(items.into_iter().map(RawValue::get).collect())
 }
 
 /// What the text of a JSON string stands for. `None` if that is no Unicode text: an escape may be half of a surrogate
@@ -90,24 +89,6 @@ impl<'de> Visitor<'de> for Members {
             members.push((key.get(), value.get()));
         }
         Ok(members)
-    }
-}
-
-struct Items;
-
-impl<'de> Visitor<'de> for Items {
-    type Value = Vec<&'de str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = array.next_element::<&RawValue>()? {
-            items.push(item.get());
-        }
-        Ok(items)
     }
 }
 

@@ -23,9 +23,7 @@ use crate::{
     },
     upstream::{
         backend::{exchange::BackendRequest, upstream::BackendClient},
-        routing::{
-            Balancer, address::AddressState, destination::Destination, status::BackendCounts,
-        },
+        routing::destination::{Callee, Destination},
     },
     wire::syntax::{
         field::{NameAndValue, write_line},
@@ -62,18 +60,6 @@ pub struct Conversion {
     pub is_copy: bool,
     /// What the converter got of the request.
     pub sent: Option<Box<RawValue>>,
-}
-
-/// A backend, and its state.
-pub struct Callee {
-    /// What the configuration says of it.
-    pub backend: Arc<Backend>,
-    /// Chooses among its addresses; `None` if it has one fixed address.
-    pub balancer: Option<Arc<Balancer>>,
-    /// The state of its fixed address.
-    pub fixed: Arc<AddressState>,
-    /// What happened to it.
-    pub counts: Arc<BackendCounts>,
 }
 
 /// A request as a converter returned it.
@@ -237,12 +223,7 @@ impl Conversion {
         document: &RawValue,
         client: &mut C,
     ) -> Result<Vec<u8>, Rejection> {
-        let Callee {
-            backend,
-            balancer,
-            fixed,
-            counts,
-        } = &self.converter;
+        let backend = &self.converter.backend;
         let (mut addresses, id) = (backend.upstream.addresses.iter(), self.id.as_bytes());
         let host = addresses
             .next()
@@ -255,7 +236,7 @@ impl Conversion {
             document.get().len()
         );
         let (app, from) = (self.from.0.as_deref(), self.from.1);
-        let destination = Destination::new(backend, balancer.as_deref(), fixed, counts, app, from)?;
+        let destination = Destination::new(&self.converter, app, from)?;
         let mut destination = match self.is_copy {
             true => destination.of_copy(),
             false => destination,

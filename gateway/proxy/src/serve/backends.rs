@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    ops::Deref,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -18,8 +19,9 @@ use crate::{
             Balancer,
             address::AddressState,
             check::reconnect,
+            destination::Callee,
             drained::{Drained, DrainedAddress},
-            status::{AddressHealth, AddressStatus, BackendCounts, BackendStatus},
+            status::{AddressHealth, AddressStatus, BackendStatus},
         },
     },
 };
@@ -36,18 +38,19 @@ pub struct Backends {
     pub cells: RequestCells,
 }
 
-/// A backend, and what the gateway has of it.
+/// A backend of a configuration.
 pub struct Target {
-    /// What the configuration says of it.
-    pub backend: Arc<Backend>,
-    /// Chooses among its addresses; `None` if it has one fixed address.
-    pub balancer: Option<Arc<Balancer>>,
-    /// The state of its fixed address, if it has one.
-    pub fixed: Arc<AddressState>,
+    callee: Callee,
     /// The states of addresses that it had in earlier configurations, as long as a request or a configuration uses them.
     former: Vec<(SocketAddr, Weak<AddressState>)>,
-    /// What happened to it.
-    pub counts: Arc<BackendCounts>,
+}
+
+impl Deref for Target {
+    type Target = Callee;
+
+    fn deref(&self) -> &Callee {
+        &self.callee
+    }
 }
 
 impl Backends {
@@ -165,11 +168,13 @@ impl Target {
         let former = states.iter();
         let former = former.map(|(address, state)| (*address, Arc::downgrade(state)));
         Self {
-            backend: Arc::clone(backend),
-            balancer,
-            fixed,
             former: former.collect(),
-            counts,
+            callee: Callee {
+                backend: Arc::clone(backend),
+                balancer,
+                fixed,
+                counts,
+            },
         }
     }
 

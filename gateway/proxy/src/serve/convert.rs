@@ -5,13 +5,14 @@ use std::{pin::pin, sync::Arc};
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
     config::{Backend, ServedVersion},
-    convert::{Callee, Conversion, Converted},
+    convert::{Conversion, Converted},
     phases::backend_headers::To,
     request::{
         Head,
         client::{Client, PIECE},
         rejection::Rejection,
     },
+    upstream::routing::destination::Callee,
 };
 
 /// What a converter does for a request to `backend` of the version `other`; `None` if none does.
@@ -30,12 +31,7 @@ pub(super) fn conversion(
     let target = gateway.policy.backends.target(&converter.backend);
     Some(Conversion {
         change: change.name.clone(),
-        converter: Callee {
-            backend: Arc::clone(&target.backend),
-            balancer: target.balancer.as_ref().map(Arc::clone),
-            fixed: Arc::clone(&target.fixed),
-            counts: Arc::clone(&target.counts),
-        },
+        converter: Callee::clone(target),
         backend: Arc::clone(backend),
         other: Arc::clone(other),
         version: Arc::clone(&accepted.route().version),

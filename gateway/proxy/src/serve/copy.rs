@@ -19,6 +19,7 @@ use crate::{
         is_chosen,
         send::CopyRequest,
     },
+    upstream::routing::destination::Callee,
 };
 
 /// A request that was chosen to be copied.
@@ -112,10 +113,15 @@ fn copied(
     Copied {
         entry: chosen.entry,
         changes: changes.map(Arc::clone),
-        conversion: copy
-            .as_ref()
-            .ok()
-            .and_then(|copy| conversion(gateway, request, accepted, (other, &copy.backend), true)),
+        conversion: copy.as_ref().ok().and_then(|copy| {
+            conversion(
+                gateway,
+                request,
+                accepted,
+                (other, &copy.callee.backend),
+                true,
+            )
+        }),
         shadow,
         method,
         path: request.target.compared().to_owned(),
@@ -214,15 +220,12 @@ fn copy_request(
     };
     let changed = bridged.and_then(|bridged| bridged.body.as_deref());
     let body = changed.unwrap_or(accepted.body().in_memory());
-    let target = gateway.policy.backends.target(backend);
     CopyRequest {
         // Without the empty line: an account that is still to be looked up is appended.
         headers: accepted.head_without_end(to, bridged, &request.id, &gateway.state.ids),
         id: request.id,
         body: body.to_vec(),
         method: accepted.method(),
-        backend: Arc::clone(backend),
-        balancer: target.balancer.as_ref().map(Arc::clone),
-        fixed: Arc::clone(&target.fixed),
+        callee: Callee::clone(gateway.policy.backends.target(backend)),
     }
 }

@@ -238,9 +238,7 @@ async fn send_and_relay<C: Client>(
     let target = gateway.policy.backends.target(accepted.route().backend());
     request.timing.begin_forwarding();
     let app = accepted.app().map(|app| &**app);
-    let balancer = target.balancer.as_deref();
-    let (backend, fixed, counts) = (&target.backend, &target.fixed, &target.counts);
-    let mut destination = Destination::new(backend, balancer, fixed, counts, app, request.client)?;
+    let mut destination = Destination::new(target, app, request.client)?;
     let drain = &gateway.state.drain;
     let response = {
         let to = (&mut destination, converted);

@@ -4,7 +4,6 @@ use std::{
     future::Future as _,
     net::IpAddr,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,7 +13,6 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::MAX_BODY;
 use crate::{
-    config::{Backend, Timeouts},
     directory::apps::App,
     request::{
         Method,
@@ -24,9 +22,7 @@ use crate::{
     },
     upstream::{
         backend::{exchange::BackendRequest, upstream::BackendClient},
-        routing::{
-            Balancer, address::AddressState, destination::Destination, status::BackendCounts,
-        },
+        routing::destination::{Callee, Destination},
     },
     wire::syntax::field::NameAndValue,
 };
@@ -47,76 +43,37 @@ pub struct CopyRequest {
     /// Its method.
     pub method: Method,
     /// The backend.
-    pub backend: Arc<Backend>,
-    /// Chooses among its addresses; `None` if it has one fixed address.
-    pub balancer: Option<Arc<Balancer>>,
-    /// The state of its fixed address.
-    pub fixed: Arc<AddressState>,
+    pub callee: Callee,
 }
 
 // Prints no content, which includes credentials.
 signpost_protocol::hide_in_debug!(CopyRequest);
 
-/// Sends copies on connections of its own thread.
-pub(super) struct CopyClient {
-    pub(super) client: BackendClient,
-    /// What happens to copies is not counted as what happens to requests.
-    counts: BackendCounts,
-}
-
-impl CopyClient {
-    pub(super) fn new(timeouts: &Timeouts) -> Self {
-        Self {
-            client: BackendClient::new(timeouts),
-            counts: BackendCounts::default(),
-        }
-    }
-
+impl CopyRequest {
     /// The whole response, with a body of at most [`MAX_BODY`] bytes; `None` if there was none in time. `lasted` is what the
     /// client's own request has taken.
     pub(super) async fn send(
         &self,
-        request: &CopyRequest,
-        app: Option<&App>,
-        client: IpAddr,
+        backends: &BackendClient,
+        (app, client): (Option<&App>, IpAddr),
         lasted: Duration,
     ) -> Option<WholeResponse> {
-        // A request that waits for an event takes as long at the other version.
-        let limit = lasted.saturating_add(MARGIN).min(MAX_TIME);
-        let sent = timeout(limit, self.exchange(request, app, client));
-        sent.await.ok().flatten()
-    }
-
-    async fn exchange(
-        &self,
-        request: &CopyRequest,
-        app: Option<&App>,
-        client: IpAddr,
-    ) -> Option<WholeResponse> {
-        let CopyRequest {
-            headers,
-            id,
-            body,
-            method,
-            backend,
-            balancer,
-            fixed,
-        } = request;
-        let balancer = balancer.as_deref();
-        let destination = Destination::new(backend, balancer, fixed, &self.counts, app, client);
+        let destination = Destination::new(&self.callee, app, client);
         let mut destination = destination.ok()?.of_copy();
-        let head = [headers, &b"\r\n"[..]].concat();
+        let head = [&*self.headers, b"\r\n"].concat();
         let request = BackendRequest {
             head: &head,
-            body,
+            body: &self.body,
             spooled: None,
-            method: *method,
+            method: self.method,
             response: None,
         };
         let mut no_client = NoClient::default();
-        let client = &self.client;
-        let fetched = client.fetch(request, &mut destination, id, MAX_BODY, &mut no_client);
-        fetched.await.ok()
+        let to = &mut destination;
+        let fetched = backends.fetch(request, to, &self.id, MAX_BODY, &mut no_client);
+        // A request that waits for an event takes as long at the other version.
+        let limit = lasted.saturating_add(MARGIN).min(MAX_TIME);
+        timeout(limit, fetched).await.ok()?.ok()
     }
 }
 

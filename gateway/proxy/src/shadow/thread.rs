@@ -16,7 +16,7 @@ use super::{
     CopyResult, Shadows,
     compare::{Compared, compare, compare_with_itself},
     copied::{Copied, NotCopied},
-    send::{CopyClient, CopyRequest, NoClient},
+    send::{CopyRequest, NoClient},
 };
 use crate::{
     config::Timeouts,
@@ -26,6 +26,7 @@ use crate::{
         identify_account::check_credential,
     },
     request::recorder::WholeResponse,
+    upstream::backend::upstream::BackendClient,
 };
 
 /// Timeouts of copies: shorter than the timeouts of requests, since no client waits.
@@ -59,7 +60,7 @@ pub(super) fn start(shadows: Arc<Shadows>) -> io::Result<mpsc::UnboundedSender<C
 
 fn run(runtime: &Runtime, mut copies: mpsc::UnboundedReceiver<Copied>, shadows: Arc<Shadows>) {
     let copier = Arc::new(Copier {
-        client: CopyClient::new(&TIMEOUTS),
+        client: BackendClient::new(&TIMEOUTS),
         shadows,
     });
     runtime.block_on(async {
@@ -73,7 +74,7 @@ fn run(runtime: &Runtime, mut copies: mpsc::UnboundedReceiver<Copied>, shadows: 
 
 /// What copies need.
 struct Copier {
-    client: CopyClient,
+    client: BackendClient,
     shadows: Arc<Shadows>,
 }
 
@@ -119,7 +120,7 @@ impl Copier {
         };
         let sent = (&*request.headers, &*request.body);
         let mut no_client = NoClient::default();
-        let converting = conversion.request(&self.client.client, sent, &mut no_client);
+        let converting = conversion.request(&self.client, sent, &mut no_client);
         match converting.await {
             Ok(Converted { head, body, method }) => {
                 (request.headers, request.body, request.method) = (head, body, method);
@@ -143,13 +144,13 @@ impl Copier {
             return Ok(response);
         };
         let mut no_client = NoClient::default();
-        let converting = conversion.response(&self.client.client, response, &mut no_client);
+        let converting = conversion.response(&self.client, response, &mut no_client);
         converting.await.map_err(NotCopied::from)
     }
 
     async fn send(&self, request: &CopyRequest, copied: &Copied) -> Option<WholeResponse> {
-        let (app, client) = (copied.app.as_deref(), copied.client);
-        self.client.send(request, app, client, copied.lasted).await
+        let from = (copied.app.as_deref(), copied.client);
+        request.send(&self.client, from, copied.lasted).await
     }
 }
 

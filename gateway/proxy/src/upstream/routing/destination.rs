@@ -1,6 +1,9 @@
 //! Where a request is sent, and where it is retried. CONTRACT 5.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use super::{
     Balancer,
@@ -12,6 +15,19 @@ use super::{
 use crate::{
     config::Backend, directory::apps::App, request::rejection::Rejection, tls::backend::Endpoint,
 };
+
+/// A backend, and what the gateway has of it.
+#[derive(Clone)]
+pub struct Callee {
+    /// What the configuration says of it.
+    pub backend: Arc<Backend>,
+    /// Chooses among its addresses; `None` if it has one fixed address.
+    pub balancer: Option<Arc<Balancer>>,
+    /// The state of its fixed address, if it has one.
+    pub fixed: Arc<AddressState>,
+    /// What happened to it.
+    pub counts: Arc<BackendCounts>,
+}
 
 /// The address or addresses for one request.
 pub struct Destination<'g> {
@@ -38,25 +54,22 @@ enum Choice<'g> {
 }
 
 impl<'g> Destination<'g> {
-    /// Creates the destination of a request to `backend`. `balancer`: the backend's. `fixed`: the state of a fixed
-    /// address, which needs no balancer. `counts`: the backend's. The choice may depend on `app` and `client`.
+    /// Creates the destination of a request to a backend. The choice may depend on `app` and `client`.
     ///
     /// # Errors
     ///
     /// Neither a fixed address nor a balancer: a bug.
     pub fn new(
-        backend: &'g Backend,
-        balancer: Option<&'g Balancer>,
-        fixed: &'g AddressState,
-        counts: &'g BackendCounts,
+        callee: &'g Callee,
         app: Option<&'g App>,
         client: IpAddr,
     ) -> Result<Self, Rejection> {
-        let choice = match (&backend.upstream.fixed, balancer) {
+        let backend = &*callee.backend;
+        let choice = match (&backend.upstream.fixed, &callee.balancer) {
             (Some(endpoint), _) => Choice::Fixed {
                 endpoint,
-                counts,
-                in_flight: FixedInFlight::begin(fixed),
+                counts: &callee.counts,
+                in_flight: FixedInFlight::begin(&callee.fixed),
             },
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,

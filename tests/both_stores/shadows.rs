@@ -468,6 +468,25 @@ async fn a_draft_of_changes_passes_its_check() {
         report.contains("v1, the default version: 136 requests of 1 application"),
         "{report}"
     );
+    // An operation that breaks names who uses it.
+    let beside = |name: &str| std::path::Path::new(&file).with_file_name(name);
+    let (operation, name) = (serde_json::json!({ "responses": {} }), "POST /quotes/{id}");
+    for (name, paths) in [
+        (
+            "old.json",
+            serde_json::json!({ "/quotes/{id}": { "post": operation } }),
+        ),
+        ("new.json", serde_json::json!({})),
+    ] {
+        let document = serde_json::json!({ "openapi": "3.0.3", "paths": paths });
+        std::fs::write(beside(name), document.to_string()).unwrap();
+    }
+    let (old_file, new_file) = (beside("old.json"), beside("new.json"));
+    let files = [&old_file, &new_file].map(|file| file.to_str().unwrap());
+    let diff = ["versions", "diff", "v1", "v3", "--used", "--openapi"];
+    let (text, _) = compared.command(&[&diff[..], &files].concat());
+    let expected = format!("{name}: 1 request {}\n", compared.app.ident);
+    assert!(text.contains(&expected), "{text}");
     let unproven = |text: &str| {
         let table = "[[versions.v1.unproven]]\nrequest = 'POST /quotes/*'\nreason = 'proved by tests'\n[versions.v1.shadow]";
         text.replacen("[versions.v1.shadow]", table, 1)

@@ -300,6 +300,12 @@ impl Known {
     pub fn sample(&self) -> String {
         with_variables(&self.path, "1")
     }
+
+    /// Its path as requests are counted by it.
+    #[must_use]
+    pub fn counted(&self) -> String {
+        with_variables(&self.path, "*")
+    }
 }
 
 /// The path with `to` in place of its variables.

@@ -144,6 +144,10 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
         document[member] = value;
         script("200 OK", &document)
     };
+    let bytes = |text: String| Script {
+        bytes: text.into_bytes(),
+        ..script("200 OK", &request())
+    };
     let bad_requests = [
         (script("500 Oops", &request()), "its status was 500"),
         (script("200 OK", &json!([])), "it returned no document"),
@@ -220,6 +224,22 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
             with(request(), "more", json!("a".repeat(1 << 20))),
             "more than 1048576 bytes",
         ),
+        (
+            // Chunks without an end.
+            bytes(format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+                "8\r\n{{{{{{{{\r\n".repeat(200_000)
+            )),
+            "more than 1048576 bytes",
+        ),
+        (
+            bytes("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(10_000)),
+            "interim responses",
+        ),
+        (
+            bytes("HTTP/1.1 200 OK\r\nX-A: b\nX-C: d\r\n\r\n".to_owned()),
+            "a line feed without a carriage return",
+        ),
     ];
     let client = stack.client();
     let fails = async |why: &str| {
@@ -288,7 +308,7 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
         let metrics = Scrape::of(stack.addresses().management).await;
         let labels = [("version", "v3"), ("change", "orders")];
         let failures = metrics.sum("signpost_bridge_failures_total", &labels);
-        (failures == 24.0).then_some(())
+        (failures == 27.0).then_some(())
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! `signpost versions diff --openapi`: what differs between the OpenAPI documents of two versions.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::Read as _,
     path::{Path, PathBuf},
@@ -8,10 +9,13 @@ use std::{
 };
 
 use serde_json::json;
-use signpost_management::reports::coverage::shown;
-use signpost_openapi::{Document, Finding, Report, compare, document::MAX_BYTES};
+use signpost_management::reports::{
+    coverage::{number_of, shown},
+    paths::PathUsage,
+};
+use signpost_openapi::{Document, Finding, Known, Report, compare, document::MAX_BYTES};
 use signpost_protocol::version::Version;
-use signpost_proxy::{Changes, Method};
+use signpost_proxy::{Changes, Method, PathPattern};
 
 use crate::cli::{
     print_error, print_line,
@@ -47,11 +51,11 @@ fn read(file: &Path) -> Result<Document, String> {
     Document::read(&bytes).map_err(|error| error.to_string())
 }
 
-/// Prints a report. `changes` are those that make up for differences, if they count.
+/// Prints a report: with the changes that make up for differences, and the paths that clients used, if these are wanted.
 pub(super) fn print(
     report: &Report,
     [version, to]: [&Version; 2],
-    changes: Option<Option<&Changes>>,
+    (changes, used): (Option<Option<&Changes>>, Option<&[PathUsage]>),
     as_json: bool,
 ) -> ExitCode {
     let uncovered = changes.map(|changes| uncovered(report, changes));
@@ -63,10 +67,19 @@ pub(super) fn print(
             "is_complete": report.is_complete,
             "findings": report.findings,
             "uncovered": uncovered,
+            "used": used.map(|used| {
+                let broken = report.broken().into_iter();
+                let broken = broken.filter_map(|findings| report.known(&findings[0].operation));
+                let use_of = |known: &Known| {
+                    let (requests, applications) = use_of(known, used);
+                    json!({ "operation": known.name, "requests": requests, "applications": applications })
+                };
+                broken.map(use_of).collect::<Vec<_>>()
+            }),
         });
         print_line(&printable_json(&value.to_string()));
     } else {
-        for line in lines(report, uncovered.as_deref()) {
+        for line in lines(report, uncovered.as_deref(), used) {
             print_line(&printable(&line));
         }
     }
@@ -95,11 +108,34 @@ fn uncovered<'r>(report: &'r Report, changes: Option<&Changes>) -> Vec<&'r str> 
     operations
 }
 
-fn lines(report: &Report, uncovered: Option<&[&str]>) -> Vec<String> {
+/// The requests of an operation, and the applications that sent most of them.
+fn use_of<'u>(known: &Known, used: &'u [PathUsage]) -> (u64, BTreeSet<&'u str>) {
+    let (counted, sample) = (known.counted(), known.sample());
+    let is_of = |path: &&PathUsage| {
+        let pattern = path.path.parse::<PathPattern>();
+        let takes = pattern.is_ok_and(|pattern| pattern.takes(&sample));
+        path.method == known.method && (takes || path.path == counted)
+    };
+    let paths: Vec<_> = used.iter().filter(is_of).collect();
+    let users = paths.iter().flat_map(|path| &path.users);
+    (
+        paths.iter().map(|path| path.requests).sum(),
+        users.filter_map(|user| user.ident.as_deref()).collect(),
+    )
+}
+
+fn lines(report: &Report, uncovered: Option<&[&str]>, used: Option<&[PathUsage]>) -> Vec<String> {
     let mut lines = Vec::new();
     let (operations, breaking) = (report.broken(), report.breaking());
     for findings in &operations {
-        lines.push(findings[0].operation.clone());
+        let operation = &findings[0].operation;
+        let known = report.known(operation).zip(used);
+        let by = known.map_or_else(String::new, |(known, used)| {
+            let (requests, users) = use_of(known, used);
+            let users = shown(users.iter(), MAX_NAMED);
+            format!(": {} {users}", number_of(requests, "request"))
+        });
+        lines.push(format!("{operation}{by}").trim_end().to_owned());
         let row = |finding: &&Finding| [finding.place.clone(), finding.text.clone()];
         let rows = table_lines(["PLACE", "CHANGE"], findings.iter().map(row), 0..0);
         lines.extend(rows.into_iter().map(|line| format!("  {line}")));

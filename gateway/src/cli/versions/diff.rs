@@ -10,11 +10,12 @@ use serde_json::json;
 use signpost_kit::clock::Timestamp;
 use signpost_management::reports::{
     coverage::{number_of, shown},
+    paths::PathUsage,
     shadows::{Diff, PathDiff, RouteDiff, Wanted},
 };
 use signpost_protocol::version::Version;
-use signpost_proxy::{Config, rfc3339};
-use signpost_store::Store;
+use signpost_proxy::{Config, Day, rfc3339};
+use signpost_store::{Store, tables::usage::OfPaths};
 
 use crate::cli::{
     CommonOptions,
@@ -39,6 +40,9 @@ pub(in crate::cli) struct DiffArguments {
     /// List the operations that break and that no change of the version takes.
     #[arg(long, requires = "openapi")]
     changes: bool,
+    /// Say who has used each operation that breaks, since --since (multi-application mode).
+    #[arg(long, requires = "openapi")]
+    used: bool,
     #[command(flatten)]
     period: Period,
     #[command(flatten)]
@@ -57,7 +61,7 @@ pub(in crate::cli) struct Period {
 impl DiffArguments {
     pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
         if let Some(files) = &self.openapi {
-            return self.compare_documents(files);
+            return self.compare_documents(files).await;
         }
         let (config, store) = open(&self.common.config).await?;
         let wanted = Wanted {
@@ -71,7 +75,7 @@ impl DiffArguments {
         Ok(exit_code(&diff))
     }
 
-    fn compare_documents(&self, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    async fn compare_documents(&self, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
         let versions = [&self.version, &self.to];
         let report = match contracts::compare_files(files, versions.map(Version::as_str)) {
             Ok(report) => report,
@@ -84,12 +88,31 @@ impl DiffArguments {
             None => None,
         };
         let changes = changes.map(|changes| changes.map(|changes| &**changes));
+        let used = match self.used {
+            true => Some(self.used_paths().await?),
+            false => None,
+        };
+        let beside = (changes, used.as_deref());
         Ok(contracts::print(
             &report,
             versions,
-            changes,
+            beside,
             self.common.json,
         ))
+    }
+
+    /// The paths of the version that clients used.
+    async fn used_paths(&self) -> anyhow::Result<Vec<PathUsage>> {
+        let (_, store) = open(&self.common.config).await?;
+        let (version, since) = (self.version.as_str(), self.period.since);
+        let of = OfPaths {
+            day: Day::at(since).number(),
+            since: since.as_millis(),
+            version: Some(version),
+            ..OfPaths::default()
+        };
+        let paths = PathUsage::read(&store, &of).await?.remove(version);
+        Ok(paths.unwrap_or_default())
     }
 }
 

@@ -44,7 +44,7 @@ final class Client
      * $url is the gateway's origin. $profile has the members preset, values, layout, empty, leave_out, cover, algorithm and carrier; what it lacks is as
      * in the preset. $headerNames (of app, version, language, authorization) replace those of the prefix. Times are in seconds: $timeout is that
      * of one request and its response, $maxWait the longest pause before a repetition. $onWarning gets a name and a value: without one,
-     * error_log() does. $clock returns milliseconds since 1970. $proxy and the files are those of SocketTransport, unless there is a $transport.
+     * error_log() does. $clock returns milliseconds since 1970. $proxy and the files are those of CurlTransport, unless there is a $transport.
      * Throws \InvalidArgumentException for settings that cannot be right.
      */
     public function __construct(
@@ -77,7 +77,7 @@ final class Client
         $this->key = static fn (): string => $key;
         $this->credential = static fn (): ?string => null;
         $this->rules = new Signature($profile);
-        $this->transport = $transport ?? new SocketTransport($connectTimeout, $proxy, $caFile, $clientCertFile, $clientKeyFile);
+        $this->transport = $transport ?? new CurlTransport($connectTimeout, $proxy, $caFile, $clientCertFile, $clientKeyFile);
         if (!preg_match('/^[A-Za-z][A-Za-z0-9-]{0,31}$/D', $prefix)) {
             throw new \InvalidArgumentException("prefix must be a letter, then at most 31 letters, digits and -");
         }
@@ -186,7 +186,8 @@ final class Client
             is_resource($sent) && fseek($sent, $offset);
             $length = is_string($sent) ? strlen($sent) : $length;
             $left = min($timeout ?? $this->timeout, $end - self::seconds());
-            $request = new Request($method, $this->origin, $target, $headers, $sent ?? "", $sent === null ? null : $length, $left, $cancelled, $deliver, $limit);
+            $arguments = [$headers, $sent ?? "", $sent === null ? null : $length, $left, $cancelled, $deliver, $limit, $repeatable];
+            $request = new Request($method, $this->origin, $target, ...$arguments);
             $pause = 0.5 * 2 ** min($repetition, 20) * (0.5 + mt_rand() / mt_getrandmax());
             try {
                 ($cancelled !== null && $cancelled()) && throw new Cancelled("the call was cancelled");

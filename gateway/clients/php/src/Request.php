@@ -19,6 +19,7 @@ final class Request
      * @param ?\Closure $cancelled returns true if the request is no longer wanted
      * @param ?\Closure $sink gets the pieces of a body whose status is below 400
      * @param int $limit of bytes of the response's body
+     * @param bool $repeatable whether it does no harm to send it twice
      */
     public function __construct(
         public readonly string $method,
@@ -31,6 +32,7 @@ final class Request
         public readonly ?\Closure $cancelled = null,
         public readonly ?\Closure $sink = null,
         public readonly int $limit = 16 << 20,
+        public readonly bool $repeatable = true,
     ) {
     }
 

@@ -7,7 +7,7 @@ declare(strict_types=1);
 
 namespace Signpost;
 
-/** Sends requests: SocketTransport by default, Psr18Transport, FakeTransport in tests, or your own. */
+/** Sends requests: CurlTransport by default, Psr18Transport, FakeTransport in tests, or your own. */
 interface Transport
 {
     /** Sends a request exactly as it is, without following redirects or repeating, and returns the whole response, whatever its status.

@@ -25,8 +25,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
@@ -34,12 +32,6 @@ import javax.net.ssl.SSLHandshakeException;
 
 /** A call: all that belongs to it, and how it is sent. Settings that it lacks are the client's. One thread makes it; it can be sent again. */
 public final class Call {
-    /** For what blocks. They end when they are idle. */
-    static final ExecutorService THREADS = Executors.newCachedThreadPool(task -> {
-        var thread = new Thread(task, "signpost");
-        thread.setDaemon(true);
-        return thread;
-    });
     private static final Set<String> METHODS = Set.of("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE");
     /** CONTRACT 7: nothing was forwarded, so any call can be repeated. */
     private static final Set<String> NOT_EXECUTED =
@@ -138,7 +130,7 @@ public final class Call {
     /** The same in a thread of its own. Cancelling the future ends the call. */
     public CompletableFuture<Response> sendAsync() {
         var future = new CompletableFuture<Response>();
-        var task = THREADS.submit(() -> {
+        var task = TimedBody.THREADS.submit(() -> {
             try {
                 future.complete(send());
             } catch (Throwable error) {

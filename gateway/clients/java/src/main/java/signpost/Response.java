@@ -88,11 +88,6 @@ public final class Response implements AutoCloseable {
 
     private static long seconds(String date) { return ZonedDateTime.parse(date, DateTimeFormatter.RFC_1123_DATE_TIME).toEpochSecond(); }
 
-    static int readOne(InputStream stream) throws IOException {
-        var one = new byte[1];
-        return stream.read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-    }
-
     /** A response has more bytes than the call allows. */
     static final class LimitException extends IOException {
         private static final long serialVersionUID = 1;
@@ -110,7 +105,11 @@ public final class Response implements AutoCloseable {
             left = limit;
         }
 
-        @Override public int read() throws IOException { return readOne(this); }
+        @Override
+        public int read() throws IOException {
+            var one = new byte[1];
+            return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+        }
 
         @Override
         public int read(byte[] bytes, int offset, int length) throws IOException {

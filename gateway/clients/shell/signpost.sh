@@ -1,4 +1,4 @@
-# Signpost's client for bash 5, with curl and openssl: signs a request by the gateway's rules, sends exactly what it signed, and logs users in.
+# Signpost's client for bash 5, with curl, openssl and jq: signs a request by the gateway's rules, sends exactly what it signed, and logs users in.
 #
 # Copyright the Signpost authors
 # SPDX-License-Identifier: Apache-2.0
@@ -10,8 +10,8 @@
 # They return 1 for a problem (a response with a status of 400 or more), 2 for a wrong argument, 3 if there is no usable response, 4 if the
 # call was cancelled; then signpost_error and standard error say why. Neither key nor credential nor body is on a command line.
 
-if [[ ${BASH_VERSINFO[0]:-0} -lt 5 ]]; then
-    echo "signpost.sh needs bash 5" >&2
+if [[ ${BASH_VERSINFO[0]:-0} -lt 5 ]] || ! type curl openssl jq >/dev/null 2>&1; then
+    echo "signpost.sh needs bash 5, curl, openssl and jq" >&2
     return 2
 fi
 
@@ -327,14 +327,24 @@ signpost_send_event() {
     _signpost_object "${@:1:2}" "$option" POST /event/send "event=${3:-}" "${@:4}"
 }
 
-# signpost_read_json TEXT: reads a document into signpost_json and signpost_json_kind. Returns 1, with both empty, if it is none, or longer
-# than 64 KiB.
+# signpost_read_json TEXT: reads a document into signpost_json and signpost_json_kind. Returns 1, with both empty, if it is none.
 signpost_read_json() {
+    local index path
+    local -a parts
     signpost_json=() signpost_json_kind=()
-    local LC_ALL=C
-    [[ ${#1} -le 65536 ]] && _signpost_parse "$1" && return
-    signpost_json=() signpost_json_kind=()
-    return 1
+    # Of each value path, kind and text. What a variable cannot hold becomes U+FFFD.
+    mapfile -d '' -t parts < <(jq -js 'def part: split("\u0000") | join("\ufffd") + "\u0000";
+        if length == 1 then .[0] else error end | path(..) as $path | getpath($path) | type as $type
+        | ($path | map(tostring) | join(".") | part),
+          ({ string: "text", boolean: "word", null: "word" }[$type] // $type | part),
+          (if $type == "object" or $type == "array" then "" else tostring end | part)' 2>/dev/null <<<"$1")
+    for ((index = 0; index < ${#parts[@]}; index += 3)); do
+        path=${parts[index]}
+        # The document's own path is a dot; and bash reserves two names.
+        [[ -n $path && $path != [@*] ]] || path=.$path
+        signpost_json_kind[$path]=${parts[index + 1]} signpost_json[$path]=${parts[index + 2]}
+    done
+    [[ ${#parts[@]} -gt 0 ]]
 }
 
 _signpost_fail() {
@@ -796,14 +806,7 @@ _signpost_pause() {
 
 # DATE: leaves in REPLY the seconds since 1970 of an HTTP date.
 _signpost_date() {
-    local months=MarAprMayJunJulAugSepOctNovDecJanFeb month year
-    [[ $1 =~ ^[A-Z][a-z]{2},\ ([0-9]{2})\ ([A-Z][a-z]{2})\ ([0-9]{4})\ ([0-9]{2}):([0-9]{2}):([0-9]{2})\ GMT$ ]] || return 1
-    month=${months%%"${BASH_REMATCH[2]}"*}
-    month=$((${#month} / 3)) year=$((10#${BASH_REMATCH[3]}))
-    # A year begins in March, so that its leap day is the last.
-    year=$((month > 9 ? year - 1 : year))
-    REPLY=$((year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + 10#${BASH_REMATCH[1]} - 719469))
-    REPLY=$(((REPLY * 24 + 10#${BASH_REMATCH[4]}) * 3600 + 10#${BASH_REMATCH[5]} * 60 + 10#${BASH_REMATCH[6]}))
+    REPLY=$(LC_ALL=C jq -nr --arg date "$1" '$date | strptime("%a, %d %b %Y %H:%M:%S GMT") | mktime' 2>/dev/null)
 }
 
 # Reads the response as a problem. Returns 1.
@@ -890,7 +893,7 @@ _signpost_print_warning() {
 _signpost_object() {
     signpost_call "$@" || return
     signpost_read_json "$signpost_body" && [[ ${signpost_json_kind[.]} == object ]] ||
-        _signpost_fail 3 "the response is no JSON object of at most 64 KiB"
+        _signpost_fail 3 "the response is no JSON object"
 }
 
 # Fails if a member of the response is no text.
@@ -914,129 +917,6 @@ _signpost_number() {
     REPLY=${BASH_REMATCH[1]}
     [[ ${#REPLY} -le 6 ]] || REPLY=${REPLY:0:1}999999
     REPLY=$((REPLY < 1 ? 1 : REPLY > $3 ? $3 : REPLY))
-}
-
-_signpost_parse() {
-    local LC_ALL=C text=$1 length offset=0 rest='' expected=value path='' depth=0 first value kind
-    local -a closers=() prefixes=() counts=()
-    length=${#text}
-    while :; do
-        rest=${rest#"${rest%%[!$' \t\r\n']*}"}
-        if [[ -z $rest ]]; then
-            _signpost_parse_more || break
-            continue
-        fi
-        first=${rest:0:1}
-        case $expected$first in
-            value[\{[] | item[\{[])
-                [[ $depth -lt 100 ]] || return 1
-                depth=$((depth + 1)) prefixes[depth]=${path:+$path.} counts[depth]=0 value='' rest=${rest:1}
-                if [[ $first == '{' ]]; then
-                    kind=object closers[depth]='}' expected=member
-                else
-                    kind=array closers[depth]=']' expected=item
-                fi
-                _signpost_store
-                path=${prefixes[depth]}0
-                ;;
-            value* | item[!]]*)
-                if [[ $first == '"' ]]; then
-                    kind=text
-                    _signpost_parse_text || return
-                else
-                    while value=${rest%%[],\}[:space:]]*} && [[ $value == "$rest" && ${#value} -lt 1000 ]]; do
-                        _signpost_parse_more || break
-                    done
-                    rest=${rest:${#value}}
-                    if [[ $value =~ ^-?(0|[1-9][0-9]*)(\.[0-9]+)?([Ee][-+]?[0-9]+)?$ ]]; then
-                        kind=number
-                    elif [[ $value =~ ^(true|false|null)$ ]]; then
-                        kind=word
-                    else
-                        return 1
-                    fi
-                fi
-                _signpost_store
-                expected=next
-                ;;
-            member\" | name\")
-                _signpost_parse_text || return
-                path=${prefixes[depth]}$value expected=colon
-                # Of each member in it there is a copy.
-                [[ ${#path} -le 1000 ]] || return 1
-                ;;
-            colon:) rest=${rest:1} expected=value ;;
-            next, )
-                [[ $depth -gt 0 ]] || return 1
-                rest=${rest:1} counts[depth]=$((counts[depth] + 1)) path=${prefixes[depth]}${counts[depth]} expected=value
-                [[ ${closers[depth]} == ']' ]] || expected=name
-                ;;
-            next[]\}] | item] | member\})
-                [[ $depth -gt 0 && $first == "${closers[depth]}" ]] || return 1
-                rest=${rest:1} depth=$((depth - 1)) expected=next
-                ;;
-            *) return 1 ;;
-        esac
-    done
-    [[ $expected == next && $depth == 0 ]]
-}
-
-# Moves a piece of the caller's text to its rest: to cut a long text often is slow. Returns 1 at the end.
-_signpost_parse_more() {
-    [[ $offset -lt $length ]] || return 1
-    rest+=${text:offset:200} offset=$((offset + 200))
-}
-
-# Stores the caller's value under its path. The document's own path is a dot; and bash reserves two names.
-_signpost_store() {
-    case $path in
-        '' | @ | \*) signpost_json[.$path]=$value signpost_json_kind[.$path]=$kind ;;
-        *) signpost_json[$path]=$value signpost_json_kind[$path]=$kind ;;
-    esac
-}
-
-# Cuts a text in quotes from the caller's rest, and leaves it in value.
-_signpost_parse_text() {
-    local piece escape code
-    rest=${rest:1} value=''
-    while :; do
-        piece=${rest%%[\"\\]*}
-        [[ $piece != *[$'\x01'-$'\x1F']* ]] || return 1
-        value+=$piece rest=${rest:${#piece}}
-        # An escape has at most 12 bytes.
-        [[ ${#rest} -ge 12 ]] || _signpost_parse_more || [[ -n $rest ]] || return 1
-        escape=${rest:0:2}
-        [[ $escape == [\"\\]* ]] || continue
-        if [[ $escape == \"* ]]; then
-            rest=${rest:1}
-            return
-        fi
-        rest=${rest:2}
-        case $escape in
-            \\[\"\\/]) value+=${escape:1} ;;
-            \\[bfnrt]) printf -v escape %b "$escape" && value+=$escape ;;
-            \\u)
-                [[ ${rest:0:4} =~ ^[0-9A-Fa-f]{4}$ ]] || return 1
-                code=$((16#${rest:0:4})) rest=${rest:4}
-                if [[ $code -ge 0xD800 && $code -lt 0xDC00 && ${rest:0:6} =~ ^\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}$ ]]; then
-                    code=$((0x10000 + ((code - 0xD800) << 10) + 16#${rest:2:4} - 0xDC00)) rest=${rest:6}
-                fi
-                # U+0000 and lone surrogates become what is not UTF-8, since they are no text here.
-                if [[ $code -ge 0x10000 ]]; then
-                    printf -v escape '\\x%x' $((code >> 18 | 0xF0)) $((code >> 12 & 63 | 128)) $((code >> 6 & 63 | 128)) $((code & 63 | 128))
-                elif [[ $code -ge 0x800 ]]; then
-                    printf -v escape '\\x%x' $((code >> 12 | 0xE0)) $((code >> 6 & 63 | 128)) $((code & 63 | 128))
-                elif [[ $code -ge 0x80 || $code == 0 ]]; then
-                    printf -v escape '\\x%x' $((code >> 6 | 0xC0)) $((code & 63 | 128))
-                else
-                    printf -v escape '\\x%x' "$code"
-                fi
-                printf -v escape %b "$escape"
-                value+=$escape
-                ;;
-            *) return 1 ;;
-        esac
-    done
 }
 
 _signpost_milliseconds() {

@@ -75,6 +75,9 @@ final class TimedBody extends InputStream {
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw new InterruptedIOException("interrupted");
+        } catch (IOException error) {
+            // Of java.net.http, what happened is the cause.
+            throw error.getCause() instanceof IOException ? (IOException) error.getCause() : error;
         }
     }
 

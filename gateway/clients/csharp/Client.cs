@@ -189,6 +189,10 @@ namespace Signpost
         /// <summary>A name and a value, not encoded.</summary>
         public static KeyValuePair<string, object> Pair(string name, object value) => new KeyValuePair<string, object>(name, value);
 
+        /// <summary>The pairs that have a value.</summary>
+        private static IEnumerable<KeyValuePair<string, object>> Present(params (string Name, object Value)[] pairs) =>
+            pairs.Where(pair => pair.Value != null).Select(pair => Pair(pair.Name, pair.Value));
+
         /// <summary>As CallAsync.</summary>
         public SignpostResponse Call(string method, string path, params KeyValuePair<string, object>[] pairs) =>
             CallAsync(method, path, pairs).GetAwaiter().GetResult();
@@ -308,9 +312,8 @@ namespace Signpost
             var clock = Stopwatch.StartNew();
             var checking = Copy(_credential, _store);
             checking.Timeout = TimeSpan.FromSeconds(CheckWaitSeconds + 10);
-            var providers = provider == null ? new KeyValuePair<string, object>[0] : new[] { Pair("provider", provider) };
-            var begin = new SignpostCall { Pairs = providers, Credential = "", Timeout = timeout };
-            var begun = (await CallAsync("POST", "/login", begin, cancellation).ConfigureAwait(false)).Object();
+            var begin = new SignpostCall { Pairs = Present(("provider", provider)), Credential = "", Timeout = timeout };
+            var begun = await ObjectAsync("POST", "/login", begin, cancellation).ConfigureAwait(false);
             var token = Text(begun, "token");
             var authorizeUrl = Text(begun, "authorize_url");
             if (token == null || authorizeUrl == null)
@@ -329,10 +332,10 @@ namespace Signpost
             {
                 var start = clock.Elapsed;
                 var wait = (int)Math.Max(0, Math.Min(CheckWaitSeconds, (end - start).TotalSeconds - 1));
-                var pairs = new[] { Pair("token", token), Pair("wait", wait) };
+                var pairs = Present(("token", token), ("wait", wait));
                 var check = new SignpostCall { Pairs = pairs, Credential = "", Repeatable = true, Timeout = timeout - clock.Elapsed };
-                var response = await checking.CallAsync("POST", "/check", check, cancellation).ConfigureAwait(false);
-                if (Text(response.Object(), "status") != "pending")
+                var @checked = await checking.ObjectAsync("POST", "/check", check, cancellation).ConfigureAwait(false);
+                if (Text(@checked, "status") != "pending")
                 {
                     break;
                 }
@@ -346,9 +349,8 @@ namespace Signpost
             {
                 throw new HttpRequestException($"the login was not completed within {timeout}");
             }
-            var tokens = new[] { Pair("token", token) };
-            var collect = new SignpostCall { Pairs = tokens, Credential = "", Repeatable = true, Timeout = timeout - clock.Elapsed };
-            return Taken(await CallAsync("POST", "/user/login", collect, cancellation).ConfigureAwait(false));
+            var collect = new SignpostCall { Pairs = Present(("token", token)), Credential = "", Repeatable = true, Timeout = timeout - clock.Elapsed };
+            return await TakeAsync("/user/login", collect, cancellation).ConfigureAwait(false);
         }
 
         /// <summary>Begins a redirect login: the address to open, and the code_verifier to keep in the user's session. CONTRACT 8 and 10.</summary>
@@ -363,27 +365,20 @@ namespace Signpost
                 generator.GetBytes(random);
                 var verifier = Base64Url(random);
                 var challenge = Base64Url(sha256.ComputeHash(Encoding.ASCII.GetBytes(verifier)));
-                var pairs = new[]
-                {
-                    Pair("app", App), Pair("return_to", returnTo), Pair("provider", provider), Pair("code_challenge", challenge), Pair("code_challenge_method", "S256"),
-                };
+                var pairs = Present(("app", App), ("return_to", returnTo), ("provider", provider), ("code_challenge", challenge), ("code_challenge_method", "S256"));
                 var time = NextTime() + Interlocked.Read(ref _shared.ClockOffset);
-                var query = SignpostSignature.Sign(pairs.Where(pair => !string.IsNullOrEmpty((string)pair.Value)), _key, _profile, "GET", "/login", time);
+                var query = SignpostSignature.Sign(pairs.Where(pair => (string)pair.Value != ""), _key, _profile, "GET", "/login", time);
                 return (_origin + "/login?" + query, verifier);
             }
         }
 
         /// <summary>Ends a redirect login. A ticket serves once, within 60 s.</summary>
-        public async Task<SignpostLogin> ExchangeAsync(string ticket, string codeVerifier = null, CancellationToken cancellation = default(CancellationToken))
-        {
-            var pairs = new[] { Pair("ticket", ticket), Pair("code_verifier", codeVerifier) };
-            var call = new SignpostCall { Pairs = pairs.Take(codeVerifier == null ? 1 : 2), Credential = "" };
-            return Taken(await CallAsync("POST", "/user/login", call, cancellation).ConfigureAwait(false));
-        }
+        public Task<SignpostLogin> ExchangeAsync(string ticket, string codeVerifier = null, CancellationToken cancellation = default(CancellationToken)) =>
+            TakeAsync("/user/login", new SignpostCall { Pairs = Present(("ticket", ticket), ("code_verifier", codeVerifier)), Credential = "" }, cancellation);
 
         /// <summary>A new credential. The old one ends 60 s later; log in again when this fails with authorization_invalid.</summary>
-        public async Task<SignpostLogin> RenewAsync(CancellationToken cancellation = default(CancellationToken)) =>
-            Taken(await CallAsync("POST", "/user/renew", new SignpostCall { Repeatable = true }, cancellation).ConfigureAwait(false));
+        public Task<SignpostLogin> RenewAsync(CancellationToken cancellation = default(CancellationToken)) =>
+            TakeAsync("/user/renew", new SignpostCall { Repeatable = true }, cancellation);
 
         /// <summary>Ends the login, and clears the store.</summary>
         public async Task LogoutAsync(CancellationToken cancellation = default(CancellationToken))
@@ -394,23 +389,21 @@ namespace Signpost
 
         /// <summary>The account of the user who is logged in.</summary>
         public async Task<SignpostAccount> UserAsync(CancellationToken cancellation = default(CancellationToken)) =>
-            new SignpostAccount((await CallAsync("GET", "/user", new SignpostCall(), cancellation).ConfigureAwait(false)).Object());
+            new SignpostAccount(await ObjectAsync("GET", "/user", new SignpostCall(), cancellation).ConfigureAwait(false));
 
         /// <summary>Stores an event with the account: id, event and received_at. It is repeatable only with an idempotency key.</summary>
-        public async Task<IReadOnlyDictionary<string, object>> SendEventAsync(
+        public Task<IReadOnlyDictionary<string, object>> SendEventAsync(
             string @event, string data = null, string idempotencyKey = null, CancellationToken cancellation = default(CancellationToken))
         {
-            var all = new[] { Pair("event", @event), Pair("data", data), Pair("idempotency_key", idempotencyKey) };
-            var call = new SignpostCall { Pairs = all.Where((pair, index) => index == 0 || pair.Value != null), Repeatable = idempotencyKey != null };
-            return (await CallAsync("POST", "/event/send", call, cancellation).ConfigureAwait(false)).Object();
+            var pairs = Present(("event", @event), ("data", data), ("idempotency_key", idempotencyKey));
+            return ObjectAsync("POST", "/event/send", new SignpostCall { Pairs = pairs, Repeatable = idempotencyKey != null }, cancellation);
         }
 
         /// <summary>A page of the account's events. Since v2.</summary>
         public async Task<SignpostEvents> EventsAsync(int limit = 20, string before = null, CancellationToken cancellation = default(CancellationToken))
         {
-            var pairs = new[] { Pair("limit", limit), Pair("before", before) };
-            var call = new SignpostCall { Pairs = pairs.Take(before == null ? 1 : 2) };
-            return new SignpostEvents((await CallAsync("GET", "/events", call, cancellation).ConfigureAwait(false)).Object());
+            var call = new SignpostCall { Pairs = Present(("limit", limit), ("before", before)) };
+            return new SignpostEvents(await ObjectAsync("GET", "/events", call, cancellation).ConfigureAwait(false));
         }
 
         private SignpostClient Copy(string credential, ICredentialStore store)
@@ -422,10 +415,13 @@ namespace Signpost
             return copy;
         }
 
-        /// <summary>Reads a login's result, and saves the credential in the store.</summary>
-        private SignpostLogin Taken(SignpostResponse response)
+        private async Task<IReadOnlyDictionary<string, object>> ObjectAsync(string method, string path, SignpostCall call, CancellationToken cancellation) =>
+            (await CallAsync(method, path, call, cancellation).ConfigureAwait(false)).Object();
+
+        /// <summary>Takes a login's result, and saves the credential in the store.</summary>
+        private async Task<SignpostLogin> TakeAsync(string path, SignpostCall call, CancellationToken cancellation)
         {
-            var login = new SignpostLogin(response.Object());
+            var login = new SignpostLogin(await ObjectAsync("POST", path, call, cancellation).ConfigureAwait(false));
             _store?.Save(login.Credential);
             return login;
         }
@@ -764,11 +760,8 @@ namespace Signpost
 
             private void AddHeaders(HttpRequestMessage request)
             {
-                var values = new[]
-                {
-                    _client.App, Version, Call.Language ?? _client.Language,
-                    Call.Credential ?? (_client._store == null ? _client._credential : _client._store.Load()),
-                };
+                var credential = Call.Credential ?? (_client._store == null ? _client._credential : _client._store.Load());
+                var values = new[] { _client.App, Version, Call.Language ?? _client.Language, credential };
                 var names = ConventionHeaders.Select(_client.HeaderName).ToArray();
                 var taken = ReservedHeaders.Concat(names).Concat(new[] { "Time", "Sign", "Nonce" }.Select(name => $"{_client.Prefix}-X-{name}"));
                 request.Headers.TryAddWithoutValidation("Accept", "application/json");

@@ -198,17 +198,15 @@ namespace Signpost
                 return value;
             }
 
-            internal string Signature(string query, string form, string key, string method, string path)
-            {
-                return Hash(Canonical(query, form, key, method, path), key, _isHmac);
-            }
+            internal string Signature(string query, string form, string key, string method, string path) =>
+                Hash(Canonical(query, form, key, method, path), key, _isHmac);
 
             internal string Canonical(string query, string form, string key, string method, string path)
             {
                 var hasRequest = !string.IsNullOrEmpty(method) && !string.IsNullOrEmpty(path);
                 Check(hasRequest || !_isRequestCovered, "the profile covers the request: method and path are needed");
                 var isConcat = _layout.StartsWith("concat", StringComparison.Ordinal);
-                var signed = new List<KeyValuePair<byte[], string>>(); // decoded name, pair as in the string
+                var signed = new List<KeyValuePair<string, string>>(); // bytes of the decoded name, pair as in the string
                 foreach (var sent in (query + "&" + form).Split('&'))
                 {
                     var equals = sent.IndexOf('=');
@@ -221,10 +219,10 @@ namespace Signpost
                         continue;
                     }
                     var pair = (_isDecoded ? decodedName : name) + (isConcat ? "" : "=") + (_isDecoded ? decodedValue : value);
-                    signed.Add(new KeyValuePair<byte[], string>(Utf8.GetBytes(decodedName), pair));
+                    signed.Add(new KeyValuePair<string, string>(Hex(Utf8.GetBytes(decodedName)), pair));
                 }
-                // By the bytes of the decoded name. OrderBy is stable: pairs of one name keep their order.
-                var parts = signed.OrderBy(pair => pair.Key, Comparer<byte[]>.Create(CompareBytes)).Select(pair => pair.Value).ToList();
+                // OrderBy is stable: pairs of one name keep their order.
+                var parts = signed.OrderBy(pair => pair.Key, StringComparer.Ordinal).Select(pair => pair.Value).ToList();
                 var isKeyLabelled = _layout == "pairs-key";
                 if (isKeyLabelled)
                 {
@@ -236,18 +234,6 @@ namespace Signpost
                     text = (_layout == "concat-both" ? key : "") + text + key;
                 }
                 return _isRequestCovered ? method + "\n" + path + "\n" + text : text;
-            }
-
-            private static int CompareBytes(byte[] one, byte[] other)
-            {
-                for (var index = 0; index < one.Length && index < other.Length; index++)
-                {
-                    if (one[index] != other[index])
-                    {
-                        return one[index] - other[index];
-                    }
-                }
-                return one.Length - other.Length;
             }
         }
     }

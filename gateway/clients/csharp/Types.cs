@@ -94,7 +94,6 @@ namespace Signpost
 
         /// <summary>Names in any letter case.</summary>
         public IReadOnlyDictionary<string, string> Headers { get; }
-
         public byte[] Bytes { get; }
 
         /// <summary>The body as it arrives, of a call AsStream.</summary>
@@ -144,7 +143,6 @@ namespace Signpost
         }
 
         public string Username { get; }
-
         public string DisplayName { get; }
 
         /// <summary>v1 calls it type.</summary>
@@ -176,7 +174,6 @@ namespace Signpost
 
         /// <summary>Whether this login created the account.</summary>
         public bool Created { get; }
-
         public SignpostAccount Account { get; }
     }
 
@@ -201,7 +198,6 @@ namespace Signpost
     public sealed class ServerSentEvent
     {
         public string Event { get; internal set; }
-
         public string Data { get; internal set; }
 
         /// <summary>The last id, or "".</summary>
@@ -212,9 +208,7 @@ namespace Signpost
     public interface ICredentialStore
     {
         string Load();
-
         void Save(string credential);
-
         void Clear();
     }
 
@@ -238,23 +232,17 @@ namespace Signpost
 
         /// <summary>The response as it was received, Signpost's or an API's own; at most 1 MiB of its body.</summary>
         public SignpostResponse Response { get; }
-
         public int Status { get; }
 
         /// <summary>Empty if the body is no problem document. What such a document lacks is null.</summary>
         public string Code { get; }
-
         public string Title { get; }
-
         public string Detail { get; }
-
         public string Hint { get; }
 
         /// <summary>The text that the gateway signed: of sign_mismatch only. Below it the message shows the client's.</summary>
         public string Canonical { get; }
-
         public string RequestId { get; }
-
         public TimeSpan? RetryAfter { get; }
 
         /// <summary>Milliseconds since 1970, or null.</summary>

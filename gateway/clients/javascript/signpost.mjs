@@ -1,90 +1,12 @@
 // Signpost's client for Node.js 18.17 or later, and browsers: signs a request by the gateway's rules, sends the very text that it
-// signed, and logs users in. In Node it needs node.mjs beside it, in a browser nothing else. `package-test --types` generates
-// signpost.d.mts from this file. CONTRACT is gateway/protocol/CONTRACT.md.
+// signed, and logs users in. In Node it needs node.mjs beside it, in a browser nothing else. signpost.d.mts describes what it exports.
+// CONTRACT is gateway/protocol/CONTRACT.md.
 //
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** @typedef {string | number | bigint | boolean} PairValue A number must be one that has a plain decimal text. */
-/**
- * A list, a `Map` or `URLSearchParams`. A list of values repeats the name.
- * @typedef {Iterable<readonly [name: string, value: PairValue | readonly PairValue[]]>} Pairs
- */
-/**
- * A sign profile. What it lacks is as in the preset. CONTRACT 3.
- * @typedef {object} Profile
- * @property {"plain" | "decoded" | "bilibili" | "alipay" | "wechat" | "top"} [preset]
- * @property {"wire" | "decoded"} [values]
- * @property {"pairs" | "pairs-key" | "concat" | "concat-both"} [layout]
- * @property {"keep" | "drop"} [empty]
- * @property {readonly string[]} [leave_out]
- * @property {"parameters" | "request"} [cover]
- * @property {"md5" | "hmac-sha256"} [algorithm] By default `md5`, with carrier `headers` `hmac-sha256`.
- * @property {"parameters" | "headers" | "both"} [carrier] `both`: GET and POST with pairs sign in parameters, all else in headers.
- */
-/** @typedef {"version_unknown" | "deprecated" | "sunset" | "clock_off"} WarningName */
-/**
- * What `client` uses of `fetch`. A fake one for tests: `async () => Response.json({})`.
- * @typedef {(address: string, init: RequestInit) => Promise<{ status: number, headers: Headers, body: any }>} Fetch
- */
-/**
- * Where a program keeps one user's credential.
- * @typedef {object} CredentialStore
- * @property {() => string | null | undefined | Promise<string | null | undefined>} load
- * @property {(credential: string) => unknown} save
- * @property {() => unknown} clear
- */
-/**
- * Durations are in seconds.
- * @typedef {object} Settings
- * @property {string} url The gateway's origin: http or https, host and perhaps a port.
- * @property {string} key The application's key, without white space or a line break at its ends.
- * @property {string | null} [app] The application's ident, for multi-application mode.
- * @property {string} [prefix] The prefix of the convention headers: by default `Acme`.
- * @property {string | null} [version]
- * @property {string | null} [language]
- * @property {Profile | null} [profile]
- * @property {{ app?: string, version?: string, language?: string, authorization?: string } | null} [headerNames] Instead of the prefix's.
- * @property {number} [timeout] Deadline of a call, repetitions and pauses included: by default 65.
- * @property {number} [connectTimeout] Node only: by default 5.
- * @property {number} [retries] Maximum of repetitions: by default 3.
- * @property {number} [maxWait] The longest pause before a repetition: by default 30. A longer one fails the call at once.
- * @property {((name: WarningName, value: string) => void) | null} [onWarning] Gets each warning once: by default `console.warn`, null for none.
- * @property {() => number} [clock] Milliseconds since 1970: by default `Date.now`.
- * @property {Fetch} [fetch] Sends each request, without the settings below. It must leave redirects alone.
- * @property {string | null} [proxy] Node only: `http://` or `https://`, null for none. By default HTTPS_PROXY or HTTP_PROXY, and NO_PROXY.
- * @property {string} [caFile] Node only: PEM file of the only trusted authorities.
- * @property {string} [clientCertFile] Node only: PEM file, with clientKeyFile.
- * @property {string} [clientKeyFile] Node only.
- */
-/**
- * What belongs to one call. What is absent is as in the client's settings.
- * @typedef {object} CallOptions
- * @property {unknown} [json] The body: any JSON value. The pairs are then the query.
- * @property {string | Uint8Array | ArrayBuffer | Blob} [body] The body, of the type `contentType`.
- * @property {string} [file] Node only: a file whose content is the body. It is read twice: to sign, and to send.
- * @property {string} [contentType] By default `application/json` of `json`, otherwise `application/octet-stream`.
- * @property {Record<string, string> | Headers} [headers] Further headers.
- * @property {string | null} [credential] The user's credential.
- * @property {string | null} [version]
- * @property {string | null} [language]
- * @property {number} [timeout] Seconds until the call's deadline, repetitions and pauses included.
- * @property {AbortSignal | null} [signal] Cancels the call, which then rejects with the signal's reason.
- * @property {string | null} [idempotencyKey] Header `Idempotency-Key`: the call is then repeatable.
- * @property {boolean} [repeatable] A repetition does no harm: by default true for all methods but POST and PATCH.
- */
-/**
- * `limit`: maximum of bytes. `timeout` counts until the head, then anew for each part.
- * @typedef {CallOptions & { limit?: number }} StreamOptions
- */
-/** @typedef {CallOptions & { provider?: string | null, prompt?: string | null, loginHint?: string | null }} LoginOptions */
-/**
- * `type` is of v1, `provider` of v2.
- * @typedef {{ username: string, display_name?: string, type?: string, provider?: string, created_at: number }} Account
- */
-/** @typedef {{ authorization: string, expires_in: number, created: boolean, account: Account }} LoginResult `expires_in`: seconds. */
-/** @typedef {{ id: number, event: string, received_at: number, data?: string }} StoredEvent `received_at`: milliseconds since 1970. */
-/** @typedef {{ events: StoredEvent[], next?: string }} EventPage `next`: `before` of the next page. */
+/** @import * as declared from "./signpost.d.mts" */
+/** @typedef {declared.Client} Declared */
 
 const VERSION = "0.9.0";
 const ALLOWED = {
@@ -125,11 +47,9 @@ const CHECK_WAIT = 30;
 const utf8 = new TextEncoder();
 const isNode = Boolean(globalThis.process?.versions?.node);
 
-/** A response with a status of 400 or more. Decide by `code`, which never changes. CONTRACT 7. */
 export class Problem extends Error {
   #response;
 
-  /** @param {ClientResponse} response @param {string} call @param {string} [signed] */
   constructor(response, call, signed) {
     const document = problemDocument(response);
     const text = (name) => (typeof document[name] === "string" ? document[name] : null);
@@ -141,17 +61,17 @@ export class Problem extends Error {
     if (canonical !== null) lines.push(`the gateway signed: ${canonical}`, `this client signed: ${signed}`);
     super(lines.map(printable).join("\n"));
     this.name = "Problem";
-    /** @readonly */ this.status = response.status;
-    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */ this.code = code;
-    /** @readonly @type {string | null} */ this.title = text("title");
-    /** @readonly @type {string | null} */ this.detail = text("detail");
-    /** The likely cause. @readonly @type {string | null} */ this.hint = text("hint");
-    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */ this.canonical = canonical;
-    /** @readonly @type {string | null} */ this.requestId = requestId;
-    /** Seconds. @readonly @type {number | null} */ this.retryAfter = retryAfterOf(response.headers);
+    this.status = response.status;
+    this.code = code;
+    this.title = text("title");
+    this.detail = text("detail");
+    this.hint = text("hint");
+    this.canonical = canonical;
+    this.requestId = requestId;
+    this.retryAfter = retryAfterOf(response.headers);
     const time = document.server_time;
     const serverTime = Number.isSafeInteger(time) && time >= 0 ? time : null;
-    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */ this.serverTime = serverTime;
+    this.serverTime = serverTime;
     this.#response = new ClientResponse(response.status, response.headers, response.bytes.slice(0, MAX_PROBLEM_BYTES));
   }
 
@@ -159,35 +79,29 @@ export class Problem extends Error {
     return this.#response.headers;
   }
 
-  /** The first 64 KiB of the body, as UTF-8. */
   get body() {
     return this.#response.body;
   }
 
-  /** The body's JSON. Throws SyntaxError if it is none. @returns {any} */
   json() {
     return this.#response.json();
   }
 }
 
-/** There is no usable response: no connection, a lost one, the deadline, or a response that is malformed or too large. */
 export class TransportError extends Error {
-  /** @param {string} message */
   constructor(message, sent = true) {
     super(printable(message));
     this.name = "TransportError";
-    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */ this.sent = sent;
+    this.sent = sent;
   }
 }
 
-/** A response with a status below 400. A redirect is one, too; a browser hides it: status 0. */
 export class ClientResponse {
   /** @type {Uint8Array} */ #bytes;
 
-  /** @param {number} status @param {Headers} headers @param {Uint8Array} bytes */
   constructor(status, headers, bytes) {
-    /** @readonly */ this.status = status;
-    /** @readonly */ this.headers = headers;
+    this.status = status;
+    this.headers = headers;
     // Private: console.log does not show it, and it can have a credential.
     this.#bytes = bytes;
   }
@@ -196,12 +110,10 @@ export class ClientResponse {
     return this.#bytes;
   }
 
-  /** The body as UTF-8. */
   get body() {
     return new TextDecoder().decode(this.#bytes);
   }
 
-  /** The body's JSON. Throws SyntaxError if it is none. @returns {any} */
   json() {
     try {
       return JSON.parse(this.body);
@@ -212,15 +124,13 @@ export class ClientResponse {
   }
 }
 
-/** A response that is read as it arrives: `for await` yields its bytes. It is read once; leaving the loop ends it. */
 export class StreamedResponse {
   #parts;
 
-  /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts @param {() => void} cancel */
   constructor(status, headers, parts, cancel = () => {}) {
-    /** @readonly */ this.status = status;
-    /** @readonly */ this.headers = headers;
-    /** Ends a response that is not read. @readonly */ this.cancel = cancel;
+    this.status = status;
+    this.headers = headers;
+    this.cancel = cancel;
     this.#parts = parts;
   }
 
@@ -228,7 +138,6 @@ export class StreamedResponse {
     return this.#parts[Symbol.asyncIterator]();
   }
 
-  /** The server-sent events of the response, until it ends. `id` is the last one sent, `""` before the first. */
   async *events() {
     const decoder = new TextDecoder();
     let [rest, event, id, length] = ["", "", "", 0];
@@ -255,37 +164,24 @@ export class StreamedResponse {
   }
 }
 
-/** Encodes a name or a value by RFC 3986. Throws TypeError for half of a surrogate pair. @param {string} text */
+/** @type {typeof declared.encode} */
 export function encode(text) {
   const encoded = encodeURIComponent(checkedText(text, "a name or a value"));
   return encoded.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/**
- * The canonical string of pairs as they are sent, with `<APP_KEY>` in the key's place. CONTRACT 3.
- *
- * `method` and `path` count with `cover: "request"` only. Throws TypeError for broken escapes, and what is not UTF-8.
- * @param {string} query @param {string} form @param {Profile | null} [profile] @param {string} [method] @param {string} [path]
- */
+/** @type {typeof declared.canonical} */
 export function canonical(query, form, profile, method, path) {
   return canonicalText(query, form, "<APP_KEY>", rulesOf(profile), method, path);
 }
 
-/**
- * The signature of pairs as they are sent, in lower-case hex. A `sign` among them is not signed. CONTRACT 3.
- * @param {string} query @param {string} form @param {string} key @param {Profile | null} [profile] @param {string} [method] @param {string} [path]
- */
+/** @type {typeof declared.signature} */
 export async function signature(query, form, key, profile, method, path) {
   const rules = rulesOf(profile);
   return digest(canonicalText(query, form, checkedKey(key), rules, method, path), key, rules.algorithm);
 }
 
-/**
- * The text to send, as query or as form: the pairs in their order, then `time` (unless a pair has that name), then `sign`.
- *
- * `time` is in milliseconds since 1970. Rejects with TypeError for pairs that cannot be sent.
- * @param {Pairs} pairs @param {string} key @param {Profile | null} [profile] @param {string} [method] @param {string} [path] @param {number | string} [time]
- */
+/** @type {typeof declared.sign} */
 export async function sign(pairs, key, profile, method, path, time = Date.now()) {
   const list = checkedPairs(pairs);
   if (list.some(([name]) => name === "sign")) throw new TypeError("sign is added, and must not be among the pairs");
@@ -297,63 +193,39 @@ export async function sign(pairs, key, profile, method, path, time = Date.now())
   return `${text}&sign=${await signature("", text, key, profile, method, path)}`;
 }
 
-/**
- * What a signature in headers signs: `target` is path and query as sent, `time` the text of its header. CONTRACT 3.
- * @typedef {{ method: string, target: string, time: string, nonce?: string, body?: string | Uint8Array | Blob }} Head
- */
-
-/** The text of a signature in headers, with `<APP_KEY>` in the key's place. @param {Head} head @param {"md5" | "hmac-sha256"} [algorithm] */
+/** @type {typeof declared.headText} */
 export async function headText({ method, target, time, nonce = "", body = "" }, algorithm = "hmac-sha256") {
   return headLines([method, target, time, nonce, await sha256(bodyBytes(body))], "<APP_KEY>", algorithm);
 }
 
-/** A signature in headers, in lower-case hex. @param {Head} head @param {string} key @param {"md5" | "hmac-sha256"} [algorithm] */
+/** @type {typeof declared.headSignature} */
 export async function headSignature({ method, target, time, nonce = "", body = "" }, key, algorithm = "hmac-sha256") {
   const lines = [method, target, time, nonce, await sha256(bodyBytes(body))];
   return digest(headLines(lines, checkedKey(key), algorithm), key, algorithm);
 }
 
-/** Calls a gateway. One client serves many users: `withCredential` makes each of them a light copy. */
 export class Client {
   #shared;
   #store = constantStore(null);
 
-  /** @param {Settings} settings Throws TypeError for settings that cannot be right. */
+  /** @param {declared.Settings} settings */
   constructor(settings) {
     this.#shared = settings instanceof Shared ? settings : new Shared(settings);
   }
 
-  /**
-   * A copy that calls for one user. It shares connections, clock and warnings.
-   *
-   * With a store, the credential is loaded for each call, and logins, `renew` and `logout` keep it up to date.
-   * @param {string | CredentialStore | null} credential
-   */
+  /** @type {Declared["withCredential"]} */
   withCredential(credential) {
     const copy = new Client(/** @type {any} */ (this.#shared));
     copy.#store = typeof credential === "object" && credential !== null ? credential : constantStore(credential);
     return copy;
   }
 
-  /**
-   * Signs a request, sends it, and returns the response. Redirects are not followed.
-   *
-   * The pairs are the query of GET, HEAD and DELETE, and of a call with a body, otherwise the form. Rejects with Problem from status 400
-   * on, TransportError without a usable response, TypeError if the call cannot be sent. Repeats by CONTRACT 10 before that.
-   * @param {"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"} method @param {string} path
-   * @param {Pairs | CallOptions | null} [pairs] @param {CallOptions} [options] The third argument, if there are no pairs.
-   * @returns {Promise<ClientResponse>}
-   */
+  /** @type {Declared["call"]} */
   async call(method, path, pairs, options) {
     return this.#run(await this.#prepare(method, path, pairs, options));
   }
 
-  /**
-   * Calls, and returns the response as soon as its head has arrived: for downloads, and server-sent events.
-   * @param {"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"} method @param {string} path
-   * @param {Pairs | StreamOptions | null} [pairs] @param {StreamOptions} [options]
-   * @returns {Promise<StreamedResponse>}
-   */
+  /** @type {Declared["stream"]} */
   async stream(method, path, pairs, options) {
     const [list, { limit = Infinity, ...others }] = splitArguments(pairs, options);
     if (!(limit >= 0)) throw new TypeError("limit must be a number of bytes");
@@ -361,14 +233,7 @@ export class Client {
     return this.#run({ ...prepared, limit });
   }
 
-  /**
-   * Logs a user in by polling. CONTRACT 8.
-   *
-   * Calls `show` with the address that the user must open, and the code that the user compares. Rejects with the Problem of a login that
-   * failed, for example `login_denied`. `timeout` is for all of it; without, the login's own.
-   * @param {(authorizeUrl: string, userCode: string) => void | Promise<void>} show @param {LoginOptions} [options]
-   * @returns {Promise<LoginResult>}
-   */
+  /** @type {Declared["login"]} */
   async login(show, { provider, prompt, loginHint, timeout = 7200, ...options } = {}) {
     const deadline = performance.now() + 1000 * checkedTimeout(timeout);
     const ask = (path, pairs, repeatable, most = this.#shared.timeout) => {
@@ -390,13 +255,7 @@ export class Client {
     return this.#loggedIn(await ask("/user/login", [["token", token]], true));
   }
 
-  /**
-   * The address that begins a redirect login, to be opened within a minute, and the verifier that `exchange` needs. CONTRACT 8.
-   *
-   * Keep `codeVerifier` in the visitor's session, and a random value there and in the query of `returnTo`. Compare that value before the
-   * exchange: otherwise a visitor can be logged in to another one's account. CONTRACT 10.
-   * @param {string} returnTo @param {{ provider?: string | null, prompt?: string | null, loginHint?: string | null }} [options]
-   */
+  /** @type {Declared["loginUrl"]} */
   async loginUrl(returnTo, { provider, prompt, loginHint } = {}) {
     const { origin, key, rules, values } = this.#shared;
     if (rules.carrier === "headers") throw new TypeError('an address has no headers: the profile\'s carrier must be "parameters" or "both"');
@@ -408,47 +267,35 @@ export class Client {
     return { url: `${origin}/login?${query}`, codeVerifier };
   }
 
-  /**
-   * Ends a redirect login: the ticket serves once.
-   * @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>}
-   */
+  /** @type {Declared["exchange"]} */
   async exchange(ticket, codeVerifier, options) {
     const pairs = presentPairs({ ticket, code_verifier: codeVerifier });
     return this.#loggedIn(await this.#object("POST", "/user/login", pairs, { credential: null, ...options }));
   }
 
-  /**
-   * A new credential. The old one ends a minute later.
-   * @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>}
-   */
+  /** @type {Declared["renew"]} */
   async renew(options) {
     return this.#loggedIn(await this.#object("POST", "/user/renew", [], { repeatable: true, ...options }));
   }
 
-  /** Ends the login with all its credentials. @param {CallOptions} [options] */
+  /** @type {Declared["logout"]} */
   async logout(options) {
     await this.call("POST", "/user/logout", [], options);
     await this.#store.clear();
   }
 
-  /** The user's account. @param {CallOptions} [options] @returns {Promise<Account>} */
+  /** @type {Declared["user"]} */
   user(options) {
     return this.#object("GET", "/user", [], options);
   }
 
-  /**
-   * Stores an event with the account. With an `idempotencyKey`, which is part of the event, it is repeated after a failure.
-   * @param {string} event @param {string | null} [data] @param {CallOptions} [options] @returns {Promise<StoredEvent>}
-   */
+  /** @type {Declared["sendEvent"]} */
   sendEvent(event, data, { idempotencyKey, ...options } = {}) {
     const pairs = presentPairs({ event, data, idempotency_key: idempotencyKey });
     return this.#object("POST", "/event/send", pairs, { repeatable: idempotencyKey != null, ...options });
   }
 
-  /**
-   * A page of the account's events, newest first; since v2.
-   * @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>}
-   */
+  /** @type {Declared["events"]} */
   events({ limit, before, ...options } = {}) {
     return this.#object("GET", "/events", presentPairs({ limit, before }), options);
   }
@@ -623,7 +470,7 @@ class Shared {
   /** @type {Promise<any> | undefined} */
   transport;
 
-  /** @param {Settings} settings */
+  /** @param {declared.Settings} settings */
   constructor(settings) {
     const { url, key, app, prefix = "Acme", version, language, profile, headerNames, ...others } = settings;
     const { timeout = 65, retries = 3, maxWait = 30, onWarning = logWarning, clock = Date.now, fetch, ...ofNode } = others;
@@ -699,7 +546,7 @@ function nodeModule() {
 }
 
 function constantStore(credential) {
-  return /** @type {CredentialStore} */ ({ load: () => credential, save() {}, clear() {} });
+  return /** @type {declared.CredentialStore} */ ({ load: () => credential, save() {}, clear() {} });
 }
 
 function splitArguments(pairs, options) {
@@ -712,7 +559,7 @@ function present(members) {
 }
 
 function presentPairs(members) {
-  return /** @type {[string, PairValue][]} */ (Object.entries(present(members)));
+  return /** @type {[string, declared.PairValue][]} */ (Object.entries(present(members)));
 }
 
 function conventionHeaders(values, names) {

@@ -173,12 +173,12 @@ impl Session {
     }
 
     fn to_here(&self, text: &str) -> String {
-        let replace = |text: String, (shown, here): &(String, String)| text.replace(shown, here);
+        let replace = |text: String, (shown, here): &(String, String)| replaced(&text, shown, here);
         self.replacements.iter().fold(text.to_owned(), replace)
     }
 
     fn to_shown(&self, text: &str) -> String {
-        let replace = |text: String, (shown, here): &(String, String)| text.replace(here, shown);
+        let replace = |text: String, (shown, here): &(String, String)| replaced(&text, here, shown);
         self.replacements.iter().fold(text.to_owned(), replace)
     }
 
@@ -258,11 +258,24 @@ impl Drop for Shell {
     }
 }
 
-/// A free port that contains none of the ports that are replaced.
+/// A text with another port. Digits in a longer number or word, for example a signature, are no port.
+fn replaced(text: &str, port: &str, by: &str) -> String {
+    let mut parts = text.split(port);
+    let mut new = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_within =
+            new.ends_with(char::is_alphanumeric) || part.starts_with(char::is_alphanumeric);
+        new += if is_within { port } else { by };
+        new += part;
+    }
+    new
+}
+
+/// A free port that is none of those that are replaced.
 fn free_port() -> String {
     loop {
         let port = free_address().port().to_string();
-        if !PORTS.iter().any(|shown| port.contains(shown)) {
+        if !PORTS.contains(&&*port) {
             return port;
         }
     }
@@ -275,4 +288,12 @@ fn with_default(line: &str) -> &str {
         KEYS_WITH_PORTS.contains(&key)
     };
     uncommented(line).filter(has_port).unwrap_or(line)
+}
+
+#[test]
+fn digits_of_a_signature_are_no_port() {
+    let shown = "127.0.0.1:8080, 50c8080ae9, 18080 and 8080";
+    let here = replaced(shown, "8080", "14179");
+    assert_eq!(here, "127.0.0.1:14179, 50c8080ae9, 18080 and 14179");
+    assert_eq!(replaced(&here, "14179", "8080"), shown);
 }

@@ -170,7 +170,24 @@ fn client_of(stored: &StoredUsage, application: i64, is_signed: bool) -> &Stored
 
 /// They run on SQLite and on Postgres.
 mod both_stores {
+    use signpost_kit::clock::Timestamp;
+
     use super::*;
+
+    /// A path, as the store counts it.
+    struct Counted {
+        method: String,
+        path: String,
+        requests: u64,
+        client_errors: u64,
+        server_errors: u64,
+        applications: u64,
+        last_seen: Timestamp,
+    }
+
+    signpost_store::from_row! {
+        Counted { method, path, requests, client_errors, server_errors, applications, last_seen }
+    }
 
     #[tokio::test]
     async fn requests_are_counted_by_their_paths() {
@@ -201,7 +218,7 @@ mod both_stores {
             is_own: true,
             ..OfPaths::default()
         };
-        let paths = read_paths(&store, &of(0)).await.unwrap();
+        let paths = read_paths::<Counted>(&store, &of(0)).await.unwrap();
         let shown = paths.iter().map(|path| {
             format!(
                 "{} {} {} {} {} by {}",
@@ -222,7 +239,7 @@ mod both_stores {
         ];
         assert_eq!(shown, expected);
         assert_eq!(paths[2].last_seen, first);
-        let late = read_paths(&store, &of(first.as_millis() + 1))
+        let late = read_paths::<Counted>(&store, &of(first.as_millis() + 1))
             .await
             .unwrap();
         assert_eq!((late.len(), late[0].requests), (1, 2));
@@ -238,7 +255,12 @@ mod both_stores {
         store::delete_old(&store, counting.clock.now())
             .await
             .unwrap();
-        assert!(read_paths(&store, &of(0)).await.unwrap().is_empty());
+        assert!(
+            read_paths::<Counted>(&store, &of(0))
+                .await
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[tokio::test]
@@ -258,7 +280,9 @@ mod both_stores {
             }
         }
         writer.turn().await;
-        let paths = read_paths(&store, &OfPaths::default()).await.unwrap();
+        let paths = read_paths::<Counted>(&store, &OfPaths::default())
+            .await
+            .unwrap();
         assert_eq!(paths.len(), MAX_OF_APP + 1);
         let other = paths.iter().find(|path| path.path == "other").unwrap();
         assert_eq!(other.requests, (2 * MAX_PATTERNS - MAX_OF_APP) as u64);

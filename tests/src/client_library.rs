@@ -2,16 +2,18 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
+    mem,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::documents::root;
 
-/// The files of vectors: what `run-vectors` calls them, and the members that it prints of each case.
+/// The files of vectors: the command of `run-vectors` that takes a case, and the members of its answer.
 const VECTORS: [(&str, &str, &[&str]); 3] = [
     ("head", "head-vectors.json", &["text", "sign"]),
     ("text", "client-vectors.json", &["text"]),
@@ -44,16 +46,33 @@ pub fn copy(language: &str, to: &Path) {
 /// When its program does not run.
 #[must_use]
 pub fn first_difference(folder: &Path) -> Option<String> {
-    VECTORS.into_iter().find_map(|(kind, file, members)| {
-        let file = root().join("tests/vectors").join(file);
-        let text = fs::read(&file).expect("the file is there");
-        let vectors: Value = serde_json::from_slice(&text).expect("JSON");
-        let mut run = Command::new(folder.join("run-vectors"));
-        let run = run.arg(kind).arg(&file).stdout(Stdio::piped()).spawn();
-        let mut run = run.expect("the language is installed");
-        let mut answers = BufReader::new(run.stdout.take().expect("a pipe")).lines();
-        let cases = vectors["cases"].as_array().expect("cases");
-        let difference = cases.iter().enumerate().find_map(|(number, case)| {
+    let mut run = Command::new(folder.join("run-vectors"));
+    let run = run.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut run = run.expect("the language is installed");
+    let cases: Vec<_> = VECTORS
+        .into_iter()
+        .flat_map(|(kind, file, members)| {
+            let text =
+                fs::read(root().join("tests/vectors").join(file)).expect("the file is there");
+            let mut vectors: Value = serde_json::from_slice(&text).expect("JSON");
+            let cases = vectors["cases"].as_array_mut().expect("cases");
+            mem::take(cases)
+                .into_iter()
+                .map(move |case| (kind, members, case))
+        })
+        .collect();
+    let lines: String = cases
+        .iter()
+        .map(|(kind, _, case)| format!("{}\n", json!({ *kind: case })))
+        .collect();
+    let mut input = run.stdin.take().expect("a pipe");
+    // The program can end before it has read all.
+    let writer = thread::spawn(move || input.write_all(lines.as_bytes()).is_ok());
+    let mut answers = BufReader::new(run.stdout.take().expect("a pipe")).lines();
+    let difference = cases
+        .iter()
+        .enumerate()
+        .find_map(|(number, (kind, members, case))| {
             let line = answers.next().and_then(Result::ok);
             assert!(
                 number > 0 || line.is_some(),
@@ -67,11 +86,9 @@ pub fn first_difference(folder: &Path) -> Option<String> {
                 .find(|member| answer[**member] != case[**member]);
             wrong.map(|member| format!("{kind}: {}: {member}: {line}", case["name"]))
         });
-        let difference =
-            difference.or_else(|| answers.next().map(|_| format!("{kind}: too many lines")));
-        // Nothing more of it is needed.
-        let _ = run.kill();
-        let _ = run.wait();
-        difference
-    })
+    // Nothing more of it is needed.
+    let _ = run.kill();
+    let _ = run.wait();
+    let _ = writer.join();
+    difference
 }

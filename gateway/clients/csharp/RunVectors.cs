@@ -1,4 +1,4 @@
-// Conformance of the library: run-vectors sign FILE, run-vectors text FILE, run-vectors head FILE, run-vectors drive.
+// Conformance of the library: obeys a command of JSON in each line.
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
@@ -21,63 +21,22 @@ internal static class RunVectors
     private static readonly List<object> Warnings = new List<object>();
     private static SignpostClient client;
 
-    private static int Main(string[] arguments)
+    private static void Sign(Members one, Dictionary<string, object> answer)
     {
-        switch (string.Join(" ", arguments.Take(1)) + arguments.Length)
-        {
-            case "sign2":
-                RunSign(arguments[1]);
-                return 0;
-            case "text2":
-                RunText(arguments[1]);
-                return 0;
-            case "head2":
-                RunHead(arguments[1]);
-                return 0;
-            case "drive1":
-                Drive();
-                return 0;
-            default:
-                Console.Error.WriteLine("usage: run-vectors sign FILE | text FILE | head FILE | drive");
-                return 1;
-        }
+        var members = (Members)one["profile"];
+        var profile = Profile(members.Where(member => member.Key != "head" && member.Key != "cover"));
+        var head = (Text(members, "head") ?? "\n").Split('\n');
+        profile.Cover = members.ContainsKey("head") ? "request" : null;
+        answer["canonical"] = SignpostSignature.Canonical(Text(one, "query"), Text(one, "body"), profile, head[0], head[1]);
+        answer["sign"] = SignpostSignature.Signature(Text(one, "query"), Text(one, "body"), Text(one, "app_key"), profile, head[0], head[1]);
     }
 
-    private static void RunSign(string file)
+    private static void Head(Members one, Dictionary<string, object> answer)
     {
-        foreach (var one in Cases(file))
-        {
-            var members = (Members)one["profile"];
-            var profile = Profile(members.Where(member => member.Key != "head" && member.Key != "cover"));
-            var head = (Text(members, "head") ?? "\n").Split('\n');
-            profile.Cover = members.ContainsKey("head") ? "request" : null;
-            var canonical = SignpostSignature.Canonical(Text(one, "query"), Text(one, "body"), profile, head[0], head[1]);
-            var sign = SignpostSignature.Signature(Text(one, "query"), Text(one, "body"), Text(one, "app_key"), profile, head[0], head[1]);
-            Write(new Dictionary<string, object> { { "canonical", canonical }, { "sign", sign } });
-        }
-    }
-
-    private static void RunText(string file)
-    {
-        foreach (var one in Cases(file))
-        {
-            var time = long.Parse(Text(one, "time"), CultureInfo.InvariantCulture);
-            var profile = Profile((Members)one["profile"]);
-            var text = SignpostSignature.Sign(Pairs(one["pairs"]), Text(one, "app_key"), profile, Text(one, "method"), Text(one, "path"), time);
-            Write(new Dictionary<string, object> { { "text", text } });
-        }
-    }
-
-    private static void RunHead(string file)
-    {
-        foreach (var one in Cases(file))
-        {
-            var hash = Sha256(new MemoryStream(Encoding.UTF8.GetBytes(Text(one, "body"))));
-            var head = new[] { "method", "target", "time", "nonce" }.Select(name => Text(one, name)).ToArray();
-            var text = SignpostSignature.HeadText(head[0], head[1], head[2], head[3], hash, Text(one, "algorithm"));
-            var sign = SignpostSignature.Head(head[0], head[1], head[2], head[3], hash, Text(one, "app_key"), Text(one, "algorithm"));
-            Write(new Dictionary<string, object> { { "text", text }, { "sign", sign } });
-        }
+        var hash = Sha256(new MemoryStream(Encoding.UTF8.GetBytes(Text(one, "body"))));
+        var head = new[] { "method", "target", "time", "nonce" }.Select(name => Text(one, name)).ToArray();
+        answer["text"] = SignpostSignature.HeadText(head[0], head[1], head[2], head[3], hash, Text(one, "algorithm"));
+        answer["sign"] = SignpostSignature.Head(head[0], head[1], head[2], head[3], hash, Text(one, "app_key"), Text(one, "algorithm"));
     }
 
     private static string Sha256(Stream stream)
@@ -88,7 +47,7 @@ internal static class RunVectors
         }
     }
 
-    private static void Drive()
+    private static void Main()
     {
         var lines = new StreamReader(Console.OpenStandardInput(), new UTF8Encoding(false));
         for (var line = lines.ReadLine(); line != null; line = lines.ReadLine())
@@ -135,6 +94,18 @@ internal static class RunVectors
         }
         switch (command)
         {
+            case "sign":
+                Sign(arguments, answer);
+                break;
+            case "text":
+                var time = long.Parse(Text(arguments, "time"), CultureInfo.InvariantCulture);
+                var profile = Profile((Members)arguments["profile"]);
+                answer["text"] = SignpostSignature.Sign(
+                    Pairs(arguments["pairs"]), Text(arguments, "app_key"), profile, Text(arguments, "method"), Text(arguments, "path"), time);
+                break;
+            case "head":
+                Head(arguments, answer);
+                break;
             case "new":
                 Connect(arguments);
                 answer["ok"] = true;
@@ -332,12 +303,6 @@ internal static class RunVectors
             property.SetValue(profile, member.Value);
         }
         return profile;
-    }
-
-    private static IEnumerable<Members> Cases(string file)
-    {
-        var document = (Members)new Json(File.ReadAllText(file)).Document();
-        return ((List<object>)document["cases"]).Cast<Members>();
     }
 
     private static object Member(Members members, string name, object otherwise) => members.TryGetValue(name, out var value) ? value : otherwise;

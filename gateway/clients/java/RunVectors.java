@@ -1,4 +1,4 @@
-// Conformance of the library: run-vectors sign FILE | text FILE | head FILE | drive.
+// Conformance of the library: obeys a command of JSON in each line.
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
@@ -13,7 +13,6 @@ import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.DigestInputStream;
 import java.time.Duration;
@@ -26,79 +25,60 @@ import java.util.Map;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 
 final class RunVectors {
     private static final PrintStream OUT = new PrintStream(System.out, true, US_ASCII);
+    private static final Map<String, BiConsumer<Call, Object>> OPTIONS = Map.of(
+            "pairs", (call, value) -> call.pairs(pairs(value)),
+            "json", Call::json,
+            "headers", (call, value) -> object(value).forEach((name, content) -> call.header(name, (String) content)),
+            "credential", (call, value) -> call.credential((String) value),
+            "version", (call, value) -> call.version((String) value),
+            "language", (call, value) -> call.language((String) value),
+            "timeout", (call, value) -> call.timeout(seconds(value)),
+            "limit", (call, value) -> call.limit(((Number) value).longValue()),
+            "idempotency_key", (call, value) -> call.idempotencyKey((String) value),
+            "repeatable", (call, value) -> call.repeatable((boolean) value));
     private static Signpost client;
     private static final List<List<String>> warnings = new ArrayList<>();
 
     private RunVectors() {}
 
+    private static Map<String, Object> sign(Map<String, Object> one) {
+        var profile = new HashMap<>(object(one.get("profile")));
+        profile.remove("cover");
+        var head = (String) profile.remove("head");
+        var request = head == null ? new String[] {"", ""} : head.split("\n");
+        if (head != null) {
+            profile.put("cover", "request");
+        }
+        var query = text(one, "query");
+        var form = text(one, "body");
+        var canonical = Signpost.canonical(query, form, profile, request[0], request[1]);
+        return answer("canonical", canonical, "sign", Signpost.signature(query, form, text(one, "app_key"), profile, request[0], request[1]));
+    }
+
+    private static Map<String, Object> head(Map<String, Object> one) {
+        var profile = new SignProfile(Map.of("carrier", "headers", "algorithm", text(one, "algorithm")));
+        var hash = SignProfile.hex(SignProfile.digest("SHA-256").digest(text(one, "body").getBytes(UTF_8)));
+        var lines = List.of(text(one, "method"), text(one, "target"), text(one, "time"), text(one, "nonce"), hash);
+        return answer("text", profile.headText(lines, "<APP_KEY>"), "sign", profile.headSignature(lines, text(one, "app_key")));
+    }
+
     public static void main(String[] arguments) throws Exception {
-        if (arguments.length == 2 && arguments[0].equals("sign")) {
-            runSign(arguments[1]);
-        } else if (arguments.length == 2 && arguments[0].equals("text")) {
-            runText(arguments[1]);
-        } else if (arguments.length == 2 && arguments[0].equals("head")) {
-            runHead(arguments[1]);
-        } else if (arguments.length == 1 && arguments[0].equals("drive")) {
-            drive();
-        } else {
-            System.err.println("usage: run-vectors sign FILE | text FILE | head FILE | drive");
-            System.exit(1);
-        }
-    }
-
-    private static void runSign(String file) throws IOException {
-        for (var one : cases(file)) {
-            var profile = new HashMap<>(object(one.get("profile")));
-            profile.remove("cover");
-            var head = (String) profile.remove("head");
-            String method = "";
-            String path = "";
-            if (head != null) {
-                profile.put("cover", "request");
-                method = head.split("\n")[0];
-                path = head.split("\n")[1];
-            }
-            var query = text(one, "query");
-            var form = text(one, "body");
-            var canonical = Signpost.canonical(query, form, profile, method, path);
-            write(answer("canonical", canonical, "sign", Signpost.signature(query, form, text(one, "app_key"), profile, method, path)));
-        }
-    }
-
-    private static void runText(String file) throws IOException {
-        for (var one : cases(file)) {
-            var pairs = pairs(one.get("pairs"));
-            var time = Long.parseLong(text(one, "time"));
-            var profile = object(one.get("profile"));
-            write(answer("text", Signpost.sign(pairs, text(one, "app_key"), profile, text(one, "method"), text(one, "path"), time)));
-        }
-    }
-
-    private static void runHead(String file) throws IOException {
-        for (var one : cases(file)) {
-            var profile = new SignProfile(Map.of("carrier", "headers", "algorithm", text(one, "algorithm")));
-            var hash = SignProfile.hex(SignProfile.digest("SHA-256").digest(text(one, "body").getBytes(UTF_8)));
-            var lines = List.of(text(one, "method"), text(one, "target"), text(one, "time"), text(one, "nonce"), hash);
-            write(answer("text", profile.headText(lines, "<APP_KEY>"), "sign", profile.headSignature(lines, text(one, "app_key"))));
-        }
-    }
-
-    private static void drive() throws Exception {
         var lines = new BufferedReader(new InputStreamReader(System.in, UTF_8));
         for (var line = lines.readLine(); line != null; line = lines.readLine()) {
             var command = object(new Json(line).document()).entrySet().iterator().next();
-            var arguments = object(command.getValue());
+            var members = object(command.getValue());
             Map<String, Object> answer;
             var main = Thread.currentThread();
             var timer = Executors.newSingleThreadScheduledExecutor();
-            if (arguments.containsKey("cancel_after_ms")) {
-                timer.schedule(main::interrupt, ((Number) arguments.get("cancel_after_ms")).longValue(), TimeUnit.MILLISECONDS);
+            if (members.containsKey("cancel_after_ms")) {
+                timer.schedule(main::interrupt, ((Number) members.get("cancel_after_ms")).longValue(), TimeUnit.MILLISECONDS);
             }
             try {
-                answer = run(command.getKey(), arguments);
+                answer = run(command.getKey(), members);
             } catch (InterruptedException error) {
                 answer = answer("cancelled", true);
             } catch (StatusException problem) {
@@ -124,6 +104,14 @@ final class RunVectors {
     private static Map<String, Object> run(String command, Map<String, Object> arguments) throws Exception {
         var timeout = arguments.containsKey("timeout") ? seconds(arguments.get("timeout")) : null;
         switch (command) {
+            case "sign":
+                return sign(arguments);
+            case "text":
+                var time = Long.parseLong(text(arguments, "time"));
+                return answer("text", Signpost.sign(pairs(arguments.get("pairs")), text(arguments, "app_key"), object(arguments.get("profile")),
+                        text(arguments, "method"), text(arguments, "path"), time));
+            case "head":
+                return head(arguments);
             case "new":
                 connect(arguments);
                 return answer("ok", true);
@@ -174,42 +162,12 @@ final class RunVectors {
 
     private static Call call(Map<String, Object> arguments) {
         var call = client.request((String) arguments.getOrDefault("method", "GET"), text(arguments, "path"));
+        if (arguments.containsKey("body")) {
+            call.body(text(arguments, "body").getBytes(UTF_8), (String) arguments.getOrDefault("content_type", "application/octet-stream"));
+        }
         arguments.forEach((name, value) -> {
-            switch (value == null && !name.equals("json") ? "" : name) {
-                case "pairs":
-                    call.pairs(pairs(value));
-                    break;
-                case "limit":
-                    call.limit(((Number) value).longValue());
-                    break;
-                case "json":
-                    call.json(value);
-                    break;
-                case "body":
-                    call.body(((String) value).getBytes(UTF_8), (String) arguments.getOrDefault("content_type", "application/octet-stream"));
-                    break;
-                case "headers":
-                    object(value).forEach((header, content) -> call.header(header, (String) content));
-                    break;
-                case "credential":
-                    call.credential((String) value);
-                    break;
-                case "version":
-                    call.version((String) value);
-                    break;
-                case "language":
-                    call.language((String) value);
-                    break;
-                case "timeout":
-                    call.timeout(seconds(value));
-                    break;
-                case "idempotency_key":
-                    call.idempotencyKey((String) value);
-                    break;
-                case "repeatable":
-                    call.repeatable((boolean) value);
-                    break;
-                default:
+            if (OPTIONS.containsKey(name) && (value != null || name.equals("json"))) {
+                OPTIONS.get(name).accept(call, value);
             }
         });
         return call;
@@ -275,12 +233,6 @@ final class RunVectors {
 
     private static Duration seconds(Object number) {
         return Duration.ofNanos((long) (1e9 * ((Number) number).doubleValue()));
-    }
-
-    private static List<Map<String, Object>> cases(String file) throws IOException {
-        var cases = new ArrayList<Map<String, Object>>();
-        ((List<?>) object(new Json(Files.readString(Path.of(file))).document()).get("cases")).forEach(one -> cases.add(object(one)));
-        return cases;
     }
 
     @SuppressWarnings("unchecked")

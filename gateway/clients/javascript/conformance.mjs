@@ -1,54 +1,28 @@
-// Runs the client for the tests, with JSON lines as output: `sign FILE`, `text FILE` and `head FILE` sign the cases of a file, `drive` obeys
-// commands from standard input.
+// Runs the client for the tests: obeys a command of JSON in each line.
 //
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { canonical, Client, headSignature, headText, Problem, sign, signature, TransportError } from "./signpost.mjs";
 
 class Cancelled extends Error {}
 
-const [mode, file] = process.argv.slice(2);
-const modes = { sign: signCases, text: textCases, head: headCases, drive };
-if (!Object.hasOwn(modes, mode) || (mode !== "drive" && !file)) {
-  console.error("usage: run-vectors sign FILE | text FILE | head FILE | drive");
-  process.exit(2);
-}
-await modes[mode]();
+await drive();
 
 function print(document) {
   process.stdout.write(`${JSON.stringify(document)}\n`);
 }
 
-function cases() {
-  return JSON.parse(readFileSync(file, "utf8")).cases;
+async function signed({ query, body, app_key: key, profile: { head, ...members } }) {
+  const [method, path] = head?.split("\n") ?? [];
+  const rules = head === undefined ? members : { ...members, cover: "request" };
+  return { canonical: canonical(query, body, rules, method, path), sign: await signature(query, body, key, rules, method, path) };
 }
 
-async function signCases() {
-  for (const { query, body, app_key: key, profile } of cases()) {
-    const { head, ...members } = profile;
-    const [method, path] = head?.split("\n") ?? [];
-    const rules = head === undefined ? members : { ...members, cover: "request" };
-    print({
-      canonical: canonical(query, body, rules, method, path),
-      sign: await signature(query, body, key, rules, method, path),
-    });
-  }
-}
-
-async function textCases() {
-  for (const { pairs, time, app_key: key, profile, method, path } of cases()) {
-    print({ text: await sign(pairs, key, profile, method, path, time) });
-  }
-}
-
-async function headCases() {
-  for (const { app_key: key, algorithm, ...head } of cases()) {
-    print({ text: await headText(head, algorithm), sign: await headSignature(head, key, algorithm) });
-  }
+async function headSigned({ app_key: key, algorithm, ...head }) {
+  return { text: await headText(head, algorithm), sign: await headSignature(head, key, algorithm) };
 }
 
 async function drive() {
@@ -132,6 +106,9 @@ async function drive() {
   }
 
   const commands = {
+    sign: signed,
+    text: async ({ pairs, time, app_key: key, profile, method, path }) => ({ text: await sign(pairs, key, profile, method, path, time) }),
+    head: headSigned,
     new: newClient,
     call,
     mixed,

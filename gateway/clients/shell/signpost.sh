@@ -811,7 +811,7 @@ _signpost_date() {
 
 # Reads the response as a problem. Returns 1.
 _signpost_problem() {
-    local text
+    local text name
     signpost_request_id=${signpost_headers[x-request-id]:-}
     if [[ ${signpost_headers[retry-after]:-} =~ ^[0-9]{1,9}$ ]]; then
         signpost_retry_after=$((10#${signpost_headers[retry-after]}))
@@ -823,12 +823,9 @@ _signpost_problem() {
     local type=${signpost_headers[content-type]:-}
     if [[ ${type,,} =~ ^application/problem\+json([[:blank:]]*(\;|$)) && ${#signpost_body} -le 16384 ]] &&
         signpost_read_json "$signpost_body" && _signpost_has_text code; then
-        signpost_code=$REPLY
-        ! _signpost_has_text title || signpost_title=$REPLY
-        ! _signpost_has_text detail || signpost_detail=$REPLY
-        ! _signpost_has_text hint || signpost_hint=$REPLY
-        ! _signpost_has_text canonical || signpost_canonical=$REPLY
-        ! _signpost_has_text request_id || signpost_request_id=$REPLY
+        for name in code title detail hint canonical request_id; do
+            ! _signpost_has_text "$name" || printf -v "signpost_$name" %s "$REPLY"
+        done
         if [[ ${signpost_json_kind[server_time]:-} == number && ${signpost_json[server_time]} =~ ^[0-9]{1,16}$ &&
             ${signpost_json[server_time]} -lt $((1 << 53)) ]]; then
             signpost_server_time=${signpost_json[server_time]}

@@ -1,4 +1,4 @@
-//! A library's `run-vectors drive`, which obeys a command of JSON in each line: `gateway/clients` has one for each language.
+//! A library's `run-vectors`, which obeys a command of JSON in each line: `gateway/clients` has one for each language.
 
 use std::{process::Stdio, time::Duration};
 
@@ -33,7 +33,7 @@ impl Driver {
 
     pub(super) fn start_with(language: &'static str, errors: Stdio) -> Self {
         let mut command = tokio::process::Command::new(library(language).join("run-vectors"));
-        command.arg("drive").kill_on_drop(true);
+        command.kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(errors).spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap()).lines();

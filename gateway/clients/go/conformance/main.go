@@ -1,4 +1,4 @@
-// Conformance of the package: run-vectors sign FILE, text FILE, head FILE, drive.
+// Conformance of the package: obeys a command of JSON in each line.
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 package main
@@ -15,6 +15,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,149 +26,33 @@ import (
 
 type object = map[string]any
 
-func main() {
-	log.SetFlags(0)
-	arguments := os.Args[1:]
-	switch {
-	case len(arguments) == 2 && arguments[0] == "sign":
-		runSign(arguments[1])
-	case len(arguments) == 2 && arguments[0] == "text":
-		runText(arguments[1])
-	case len(arguments) == 2 && arguments[0] == "head":
-		runHead(arguments[1])
-	case len(arguments) == 1 && arguments[0] == "drive":
-		drive()
-	default:
-		log.Fatal("usage: run-vectors sign FILE | text FILE | head FILE | drive")
-	}
-}
-
-func runSign(file string) {
-	var vectors struct {
-		Cases []struct {
-			Query, Body string
-			AppKey      string `json:"app_key"`
-			Profile     struct {
-				signpost.Profile
-				Head string
-			}
-		}
-	}
-	readFile(file, &vectors)
-	for _, one := range vectors.Cases {
-		profile, method, path := one.Profile.Profile, "", ""
-		profile.Cover = ""
-		if one.Profile.Head != "" {
-			profile.Cover = "request"
-			head := strings.Split(one.Profile.Head, "\n")
-			method, path = head[0], head[1]
-		}
-		canonical, err := signpost.Canonical(one.Query, one.Body, profile, method, path)
-		check(err)
-		sign, err := signpost.Signature(one.Query, one.Body, one.AppKey, profile, method, path)
-		check(err)
-		write(object{"canonical": canonical, "sign": sign})
-	}
-}
-
-func runText(file string) {
-	var vectors struct {
-		Cases []struct {
-			Pairs        signpost.Pairs
-			Time         int64  `json:",string"`
-			AppKey       string `json:"app_key"`
-			Profile      signpost.Profile
-			Method, Path string
-		}
-	}
-	readFile(file, &vectors)
-	for _, one := range vectors.Cases {
-		text, err := signpost.Sign(one.Pairs, one.AppKey, one.Profile, one.Method, one.Path, one.Time)
-		check(err)
-		write(object{"text": text})
-	}
-}
-
-func runHead(file string) {
-	var vectors struct {
-		Cases []struct {
-			AppKey                                       string `json:"app_key"`
-			Algorithm, Method, Target, Time, Nonce, Body string
-		}
-	}
-	readFile(file, &vectors)
-	for _, one := range vectors.Cases {
-		head := signpost.SignedHead{
-			Method: one.Method, Target: one.Target, Time: one.Time, Nonce: one.Nonce, BodyHash: sha256.Sum256([]byte(one.Body)),
-		}
-		write(object{"text": head.Canonical("<APP_KEY>", one.Algorithm), "sign": head.Signature(one.AppKey, one.Algorithm)})
-	}
-}
-
-type settings struct {
-	URL, Key, App, Prefix, Version, Language, Credential, Warnings, Proxy string
-
-	Profile        json.RawMessage
-	Retries        *int
-	MaxWait        *float64 `json:"max_wait"`
-	ClockOffsetMs  int64    `json:"clock_offset_ms"`
-	CAFile         string   `json:"ca_file"`
-	ClientCertFile string   `json:"client_cert_file"`
-	ClientKeyFile  string   `json:"client_key_file"`
-}
-
-// callCommand has what call, upload, download and events_stream have.
-type callCommand struct {
-	Method, Path, File string
-
-	Pairs                         [][2]any
-	JSON                          json.RawMessage
-	Body                          *string
-	ContentType                   string `json:"content_type"`
-	Headers                       map[string]string
-	Credential, Version, Language *string
-	Timeout                       float64
-	IdempotencyKey                string `json:"idempotency_key"`
-	Repeatable                    *bool
-	CancelAfterMs                 *int64 `json:"cancel_after_ms"`
-	Limit                         int64
-}
-
-type command struct {
-	New  *settings
-	Call *callCommand
-
-	Mixed *struct {
-		Credentials    []string
-		Threads, Calls int
-		Path           string
-	}
-	Upload       *callCommand
-	Download     *callCommand
-	EventsStream *callCommand `json:"events_stream"`
-	Login        *struct {
-		callCommand
-		Provider string
-	}
-	LoginURL *struct {
-		ReturnTo string `json:"return_to"`
-		Provider string
-	} `json:"login_url"`
-	Exchange *struct {
-		Ticket       string
-		CodeVerifier string `json:"code_verifier"`
-	}
-	Renew     *struct{}
-	User      *struct{}
-	SendEvent *struct {
-		Event, Data    string
-		IdempotencyKey string `json:"idempotency_key"`
-	} `json:"send_event"`
-	Events *struct {
-		Limit  int
-		Before string
-	}
-	Logout *struct{}
+// arguments are those of all commands.
+type arguments struct {
+	URL, Key, App, Prefix, Warnings, Proxy string
+	Query, Target, Time, Nonce, Algorithm  string
+	Method, Path, File, Provider, Ticket   string
+	Event, Data, Before                    string
+	Version, Language, Credential, Body    *string
+	Pairs                                  [][2]any
+	JSON, Profile                          json.RawMessage
+	Headers                                map[string]string
+	Credentials                            []string
+	Timeout                                float64
+	Repeatable                             *bool
+	Retries                                *int
+	Limit                                  int64
+	Threads, Calls                         int
+	AppKey                                 string   `json:"app_key"`
+	MaxWait                                *float64 `json:"max_wait"`
+	ClockOffsetMs                          int64    `json:"clock_offset_ms"`
+	CAFile                                 string   `json:"ca_file"`
+	ClientCertFile                         string   `json:"client_cert_file"`
+	ClientKeyFile                          string   `json:"client_key_file"`
+	ContentType                            string   `json:"content_type"`
+	IdempotencyKey                         string   `json:"idempotency_key"`
+	CancelAfterMs                          *int64   `json:"cancel_after_ms"`
+	ReturnTo                               string   `json:"return_to"`
+	CodeVerifier                           string   `json:"code_verifier"`
 }
 
 type driver struct {
@@ -176,7 +61,8 @@ type driver struct {
 	mutex    sync.Mutex
 }
 
-func drive() {
+func main() {
+	log.SetFlags(0)
 	driver := driver{}
 	lines := bufio.NewReader(os.Stdin)
 	for {
@@ -185,87 +71,102 @@ func drive() {
 			return
 		}
 		check(err)
-		var command command
+		var command map[string]arguments
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.UseNumber()
 		check(decoder.Decode(&command))
-		answer, err := driver.run(command)
-		var problem *signpost.Problem
-		var argument signpost.ArgumentError
-		switch {
-		case errors.As(err, &problem):
-			answer = object{"problem": object{
-				"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": orNull(problem.Hint), "canonical": problem.Canonical,
-				"request_id": problem.RequestID, "message": problem.Error(), "body": string(problem.Body), "headers": headersOf(problem.Headers),
-			}}
-		case errors.As(err, &argument):
-			answer = object{"argument": err.Error()}
-		case errors.Is(err, context.Canceled):
-			answer = object{"cancelled": true, "message": err.Error()}
-		case err != nil:
-			answer = object{"transport": err.Error()}
+		for name, arguments := range command {
+			write(driver.answer(name, &arguments))
 		}
-		driver.mutex.Lock()
-		answer["warnings"] = append([][2]string{}, driver.warnings...)
-		driver.warnings = nil
-		driver.mutex.Unlock()
-		write(answer)
 	}
 }
 
-func (d *driver) run(command command) (object, error) {
-	ctx := context.Background()
+func (d *driver) answer(command string, a *arguments) object {
+	answer, err := d.run(command, a)
+	var problem *signpost.Problem
+	var argument signpost.ArgumentError
 	switch {
-	case command.New != nil:
-		return object{"ok": true}, d.connect(command.New)
-	case command.Call != nil:
-		return d.call(command.Call)
-	case command.Mixed != nil:
-		one := command.Mixed
-		return d.mix(one.Credentials, one.Threads, one.Calls, one.Path), nil
-	case command.Upload != nil:
-		file, err := os.Open(command.Upload.File)
+	case errors.As(err, &problem):
+		answer = object{"problem": object{
+			"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": orNull(problem.Hint), "canonical": problem.Canonical,
+			"request_id": problem.RequestID, "message": problem.Error(), "body": string(problem.Body), "headers": headersOf(problem.Headers),
+		}}
+	case errors.As(err, &argument):
+		answer = object{"argument": err.Error()}
+	case errors.Is(err, context.Canceled):
+		answer = object{"cancelled": true, "message": err.Error()}
+	case err != nil:
+		answer = object{"transport": err.Error()}
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	answer["warnings"] = append([][2]string{}, d.warnings...)
+	d.warnings = nil
+	return answer
+}
+
+func (d *driver) run(command string, a *arguments) (object, error) {
+	ctx, cancel, options := a.options()
+	defer cancel()
+	switch command {
+	case "sign":
+		return a.sign()
+	case "text":
+		profile, err := a.profile()
+		check(err)
+		milliseconds, err := strconv.ParseInt(a.Time, 10, 64)
+		check(err)
+		sent, err := signpost.Sign(a.Pairs, a.AppKey, profile, a.Method, a.Path, milliseconds)
+		return object{"text": sent}, err
+	case "head":
+		head := signpost.SignedHead{Method: a.Method, Target: a.Target, Time: a.Time, Nonce: a.Nonce, BodyHash: sha256.Sum256([]byte(*a.Body))}
+		return object{"text": head.Canonical("<APP_KEY>", a.Algorithm), "sign": head.Signature(a.AppKey, a.Algorithm)}, nil
+	case "new":
+		return object{"ok": true}, d.connect(a)
+	case "call":
+		return responded(d.client.Call(ctx, a.Method, a.Path, options...))
+	case "mixed":
+		return d.mix(a), nil
+	case "upload":
+		file, err := os.Open(a.File)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		return d.call(command.Upload, signpost.Upload(file, command.Upload.ContentType))
-	case command.Download != nil:
-		return d.download(command.Download)
-	case command.EventsStream != nil:
-		return d.listen(command.EventsStream)
-	case command.Login != nil:
+		return responded(d.client.Call(ctx, a.Method, a.Path, append(options, signpost.Upload(file, a.ContentType))...))
+	case "download":
+		return download(d.client.Open(ctx, "GET", a.Path, options...))
+	case "events_stream":
+		return listen(d.client.Listen(ctx, a.Path, options...))
+	case "login":
 		show := func(authorizeURL, userCode string) { write(object{"open": authorizeURL, "user_code": userCode}) }
-		ctx, cancel, options := command.Login.options()
-		defer cancel()
-		return d.keep(d.client.Login(ctx, command.Login.Provider, show, options...))
-	case command.LoginURL != nil:
-		login, err := d.client.LoginURL(command.LoginURL.ReturnTo, command.LoginURL.Provider)
+		return d.keep(d.client.Login(ctx, a.Provider, show, options...))
+	case "login_url":
+		login, err := d.client.LoginURL(a.ReturnTo, a.Provider)
 		if err != nil {
 			return nil, err
 		}
 		return object{"url": login.URL, "code_verifier": login.CodeVerifier}, nil
-	case command.Exchange != nil:
-		return d.keep(d.client.Exchange(ctx, command.Exchange.Ticket, command.Exchange.CodeVerifier))
-	case command.Renew != nil:
+	case "exchange":
+		return d.keep(d.client.Exchange(ctx, a.Ticket, a.CodeVerifier))
+	case "renew":
 		return d.keep(d.client.Renew(ctx))
-	case command.User != nil:
+	case "user":
 		account, err := d.client.User(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return object{"user": account.JSON}, nil
-	case command.SendEvent != nil:
-		one := command.SendEvent
-		event, err := d.client.SendEvent(ctx, one.Event, one.Data, signpost.IdempotencyKey(one.IdempotencyKey))
+	case "send_event":
+		event, err := d.client.SendEvent(ctx, a.Event, a.Data, options...)
 		return object{"event": event}, err
-	case command.Events != nil:
-		page, err := d.client.Events(ctx, command.Events.Limit, command.Events.Before)
+	case "events":
+		page, err := d.client.Events(ctx, int(a.Limit), a.Before)
 		if err != nil {
 			return nil, err
 		}
 		return object{"events": page.Events, "next": orNull(page.Next)}, nil
-	case command.Logout != nil:
+	case "logout":
 		err := d.client.Logout(ctx)
 		if err == nil {
 			d.client = d.client.With(signpost.Credential(""))
@@ -275,26 +176,55 @@ func (d *driver) run(command command) (object, error) {
 	return nil, signpost.ArgumentError("no such command")
 }
 
-func (d *driver) connect(s *settings) error {
-	var profile signpost.Profile
-	if s.Profile != nil {
-		decoder := json.NewDecoder(bytes.NewReader(s.Profile))
-		decoder.DisallowUnknownFields() // Go's compiler rejects an unknown member of a literal.
-		if err := decoder.Decode(&profile); err != nil {
-			allowed := "preset, values, layout, empty, leave_out, cover, algorithm, carrier"
-			return signpost.ArgumentError("profile: " + err.Error() + "; it can have " + allowed)
-		}
+func (a *arguments) sign() (object, error) {
+	var members map[string]any
+	check(json.Unmarshal(a.Profile, &members))
+	head, isCovered := members["head"].(string)
+	delete(members, "head")
+	delete(members, "cover")
+	request := []string{"", ""}
+	if isCovered {
+		members["cover"], request = "request", strings.Split(head, "\n")
+	}
+	var err error
+	a.Profile, err = json.Marshal(members)
+	check(err)
+	profile, err := a.profile()
+	check(err)
+	canonical, err := signpost.Canonical(a.Query, *a.Body, profile, request[0], request[1])
+	check(err)
+	sign, err := signpost.Signature(a.Query, *a.Body, a.AppKey, profile, request[0], request[1])
+	return object{"canonical": canonical, "sign": sign}, err
+}
+
+func (a *arguments) profile() (profile signpost.Profile, err error) {
+	if a.Profile == nil {
+		return profile, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(a.Profile))
+	decoder.DisallowUnknownFields() // Go's compiler rejects an unknown member of a literal.
+	if err := decoder.Decode(&profile); err != nil {
+		allowed := "preset, values, layout, empty, leave_out, cover, algorithm, carrier"
+		return profile, signpost.ArgumentError("profile: " + err.Error() + "; it can have " + allowed)
+	}
+	return profile, nil
+}
+
+func (d *driver) connect(a *arguments) error {
+	profile, err := a.profile()
+	if err != nil {
+		return err
 	}
 	retries := 3
-	if s.Retries != nil {
-		retries = *s.Retries
+	if a.Retries != nil {
+		retries = *a.Retries
 	}
 	if retries == 0 {
 		retries = -1
 	}
 	var maxWait time.Duration
-	if s.MaxWait != nil {
-		maxWait = duration(*s.MaxWait) + 1 // Zero is the default.
+	if a.MaxWait != nil {
+		maxWait = duration(*a.MaxWait) + 1 // Zero is the default.
 	}
 	collect := func(name, value string) {
 		d.mutex.Lock()
@@ -302,26 +232,26 @@ func (d *driver) connect(s *settings) error {
 		d.warnings = append(d.warnings, [2]string{name, value})
 	}
 	client, err := signpost.New(signpost.Settings{
-		URL: s.URL, Key: s.Key, App: s.App, Prefix: s.Prefix, Version: s.Version, Language: s.Language,
+		URL: a.URL, Key: a.Key, App: a.App, Prefix: a.Prefix, Version: text(a.Version), Language: text(a.Language),
 		Profile: profile, Retries: retries, MaxWait: maxWait,
-		Proxy: s.Proxy, CAFile: s.CAFile, ClientCertFile: s.ClientCertFile, ClientKeyFile: s.ClientKeyFile,
-		OnWarning: map[string]func(name, value string){"": collect, "off": func(string, string) {}}[s.Warnings],
-		Clock:     func() int64 { return time.Now().UnixMilli() + s.ClockOffsetMs },
+		Proxy: a.Proxy, CAFile: a.CAFile, ClientCertFile: a.ClientCertFile, ClientKeyFile: a.ClientKeyFile,
+		OnWarning: map[string]func(name, value string){"": collect, "off": func(string, string) {}}[a.Warnings],
+		Clock:     func() int64 { return time.Now().UnixMilli() + a.ClockOffsetMs },
 	})
 	if err == nil {
-		d.client = client.With(signpost.Credential(s.Credential))
+		d.client = client.With(signpost.Credential(text(a.Credential)))
 	}
 	return err
 }
 
 // options are those of a call, and its context.
-func (c *callCommand) options() (context.Context, context.CancelFunc, []signpost.Option) {
+func (a *arguments) options() (context.Context, context.CancelFunc, []signpost.Option) {
 	ctx, cancel := context.WithCancel(context.Background())
-	if c.CancelAfterMs != nil {
-		time.AfterFunc(time.Duration(*c.CancelAfterMs)*time.Millisecond, cancel)
+	if a.CancelAfterMs != nil {
+		time.AfterFunc(time.Duration(*a.CancelAfterMs)*time.Millisecond, cancel)
 	}
-	pairs := make(signpost.Pairs, len(c.Pairs))
-	for i, pair := range c.Pairs {
+	pairs := make(signpost.Pairs, len(a.Pairs))
+	for i, pair := range a.Pairs {
 		pairs[i] = [2]any{native(pair[0]), native(pair[1])}
 	}
 	options := []signpost.Option{pairs}
@@ -330,30 +260,22 @@ func (c *callCommand) options() (context.Context, context.CancelFunc, []signpost
 			options = append(options, option)
 		}
 	}
-	text := func(value *string, option func(string) signpost.Option) {
-		if value != nil {
-			options = append(options, option(*value))
-		}
-	}
-	text(c.Credential, signpost.Credential)
-	text(c.Version, signpost.Version)
-	text(c.Language, signpost.Language)
-	text(c.Body, func(body string) signpost.Option { return signpost.Body([]byte(body), c.ContentType) })
-	add(c.JSON != nil, signpost.JSON(c.JSON))
-	add(c.Timeout != 0, signpost.Timeout(duration(c.Timeout)))
-	add(c.IdempotencyKey != "", signpost.IdempotencyKey(c.IdempotencyKey))
-	add(c.Repeatable != nil, signpost.Repeatable(c.Repeatable != nil && *c.Repeatable))
-	add(c.Limit != 0, signpost.Limit(c.Limit))
-	for name, value := range c.Headers {
+	add(a.Credential != nil, signpost.Credential(text(a.Credential)))
+	add(a.Version != nil, signpost.Version(text(a.Version)))
+	add(a.Language != nil, signpost.Language(text(a.Language)))
+	add(a.Body != nil, signpost.Body([]byte(text(a.Body)), a.ContentType))
+	add(a.JSON != nil, signpost.JSON(a.JSON))
+	add(a.Timeout != 0, signpost.Timeout(duration(a.Timeout)))
+	add(a.IdempotencyKey != "", signpost.IdempotencyKey(a.IdempotencyKey))
+	add(a.Repeatable != nil, signpost.Repeatable(a.Repeatable != nil && *a.Repeatable))
+	add(a.Limit != 0, signpost.Limit(a.Limit))
+	for name, value := range a.Headers {
 		add(true, signpost.Header(name, value))
 	}
 	return ctx, cancel, options
 }
 
-func (d *driver) call(c *callCommand, further ...signpost.Option) (object, error) {
-	ctx, cancel, options := c.options()
-	defer cancel()
-	response, err := d.client.Call(ctx, c.Method, c.Path, append(options, further...)...)
+func responded(response *signpost.Response, err error) (object, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -361,16 +283,16 @@ func (d *driver) call(c *callCommand, further ...signpost.Option) (object, error
 }
 
 // mix counts the responses without the credential of their own call.
-func (d *driver) mix(credentials []string, threads, calls int, path string) object {
+func (d *driver) mix(a *arguments) object {
 	var mixed, next atomic.Int64
 	var group sync.WaitGroup
-	for i := 0; i < threads; i++ {
+	for i := 0; i < a.Threads; i++ {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			for number := next.Add(1); number <= int64(calls); number = next.Add(1) {
-				credential := credentials[int(number)%len(credentials)]
-				response, err := d.client.Call(context.Background(), "GET", path, signpost.Credential(credential))
+			for number := next.Add(1); number <= int64(a.Calls); number = next.Add(1) {
+				credential := a.Credentials[int(number)%len(a.Credentials)]
+				response, err := d.client.Call(context.Background(), "GET", a.Path, signpost.Credential(credential))
 				if err != nil || !bytes.Contains(response.Body, []byte(credential)) {
 					mixed.Add(1)
 				}
@@ -378,13 +300,10 @@ func (d *driver) mix(credentials []string, threads, calls int, path string) obje
 		}()
 	}
 	group.Wait()
-	return object{"mixed": mixed.Load(), "calls": calls}
+	return object{"mixed": mixed.Load(), "calls": a.Calls}
 }
 
-func (d *driver) download(c *callCommand) (object, error) {
-	ctx, cancel, options := c.options()
-	defer cancel()
-	stream, err := d.client.Open(ctx, "GET", c.Path, options...)
+func download(stream *signpost.Stream, err error) (object, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -394,10 +313,7 @@ func (d *driver) download(c *callCommand) (object, error) {
 	return object{"status": stream.Status, "bytes": read, "sha256": hex.EncodeToString(hash.Sum(nil))}, err
 }
 
-func (d *driver) listen(c *callCommand) (object, error) {
-	ctx, cancel, options := c.options()
-	defer cancel()
-	messages, err := d.client.Listen(ctx, c.Path, options...)
+func listen(messages *signpost.Messages, err error) (object, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -462,10 +378,12 @@ func orNull(text string) any {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-func readFile(file string, into any) {
-	content, err := os.ReadFile(file)
-	check(err)
-	check(json.Unmarshal(content, into))
+// text is empty if there is none.
+func text(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return *value
 }
 
 func write(answer object) {

@@ -1,6 +1,6 @@
 //! Changes that the counts of comparisons suggest.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, ops::Bound};
 
 use crate::{
     operation::{Container, Effect, Operation},
@@ -71,8 +71,11 @@ impl Tally {
         let is_done = |path: &str| up(path).any(|path| done.contains(path));
         // An object comes into being with all that is in it.
         let is_built = |path: &str| {
-            let is_in = |from: &&String| up(from).skip(1).any(|above| above == path);
-            let mut inner = self.renames.keys().filter(is_in).peekable();
+            let after = (Bound::Excluded(path), Bound::Unbounded);
+            let inner = self.renames.range::<str, _>(after).map(|(from, _)| from);
+            let inner = inner.take_while(|from| from.starts_with(path));
+            let is_in = |from: &&String| from[path.len()..].starts_with(['.', '[']);
+            let mut inner = inner.filter(is_in).peekable();
             inner.peek().is_some() && inner.all(|from| done.contains(from))
         };
         let (mut extra, mut open) = (Vec::new(), Vec::new());

@@ -168,7 +168,7 @@ fn advice(kind: &str) -> &'static str {
         | "request-body-removed"
         | "media-type-removed"
         | "parameter-moved"
-        | "type-changed" => "A converter",
+        | "type-changed" => "No step can do that: a converter",
         _ => "Look at it",
     }
 }

@@ -17,7 +17,7 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "applications",
     "audit",
     "tokens",
@@ -34,17 +34,19 @@ const TABLES: [&str; 16] = [
     "usage_paths",
     "shadow_tallies",
     "shadow_starts",
+    "replay_mark",
 ];
 
 /// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old
-/// (`rate_limits`), each gateway has a new id at its next start (`gateways`, `usage_writers`), or the target's own migrations are in
-/// it.
-const NOT_COPIED: [&str; 6] = [
+/// (`rate_limits`), gateways notice that they are missing (`replay_signatures`), each gateway has a new id at its next
+/// start (`gateways`, `usage_writers`), or the target's own migrations are in it.
+const NOT_COPIED: [&str; 7] = [
     "changes",
     "gateways",
     "migrations",
     "rate_limits",
     "rejections",
+    "replay_signatures",
     "usage_writers",
 ];
 

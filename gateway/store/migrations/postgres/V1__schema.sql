@@ -180,6 +180,19 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
+CREATE UNLOGGED TABLE replay_signatures (
+    hash        BYTEA  PRIMARY KEY,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+CREATE TABLE replay_mark (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    until  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL

@@ -248,7 +248,7 @@ async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
         warnings.extend(inspect(config, multi, None).await?);
-    } else if config.versions.check_accounts()
+    } else if config.requests_need_store()
         && let Err(error) = Store::open_read_only(&config.store)
             .await
             .map_err(anyhow::Error::from)

@@ -566,7 +566,9 @@ async fn a_reload_that_needs_a_store_that_cannot_be_opened_changes_nothing() {
     assert!(!reloaded.status.success());
     let output = output_text(&reloaded);
     assert!(
-        output.contains("cannot open the store, which routes with accounts need"),
+        output.contains(
+            "cannot open the store, which routes with accounts or replay_scope = \"all\" need"
+        ),
         "{output}"
     );
     client.get("/required").send().await.ok();

@@ -64,6 +64,8 @@ mod rejections;
 mod store_faults;
 // A gateway during an outage of its Postgres: stale data, `/readyz`, the snapshot.
 mod store_outage;
+// Signatures that any number of gateways accept once.
+mod shared_replays;
 // Clients that disconnect during store calls.
 mod cancelled_calls;
 // Metrics of the login service and of the store, and the listener that shows them.

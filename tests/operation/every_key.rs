@@ -148,6 +148,8 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("sign.replay", "'reject'"),
     ("sign.window_seconds", "61"),
     ("sign.replay_entries", "100"),
+    ("sign.replay_scope", "'all'"),
+    ("sign.replay_fallback", "'gateway'"),
     ("sign.unsigned", "'reject'"),
     ("sign.always_signed", "['GET /x/**']"),
     ("sign.callback_paths", "['/back']"),

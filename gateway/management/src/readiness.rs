@@ -110,9 +110,11 @@ impl GatewayReadiness {
                 .get()
                 .map(|accounts| &accounts.probed)
         };
-        let needs_accounts = gateway.policy.backends.versions.check_accounts();
-        let of_accounts = || needs_accounts.then(accounts).flatten();
-        self.store.as_ref().or_else(of_accounts)
+        let policy = &gateway.policy;
+        let is_needed = policy.backends.versions.check_accounts()
+            || policy.verifier.config().replay_outage().is_some();
+        let of_requests = || is_needed.then(accounts).flatten();
+        self.store.as_ref().or_else(of_requests)
     }
 }
 
@@ -126,7 +128,7 @@ fn unavailable(gateway: &Gateway) -> Option<String> {
 
 /// What a gateway says while its store does not answer: as a detail if it can serve requests, otherwise as an error.
 fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
-    // A store that can only be read suffices: no request needs a write of the gateway.
+    // A store that can only be read suffices for applications and accounts.
     if let StoreError::NotWritable(reason) = error {
         return Ok((*reason).to_owned());
     }
@@ -138,7 +140,8 @@ fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
             "{state}; cached applications are served until {}",
             until(left)
         )),
-        // Only routes with accounts need the store.
+        // Only signatures that are valid once need the store.
+        None if !gateway.policy.backends.versions.check_accounts() => Ok(state),
         None => Ok(match gateway.state.accounts.get() {
             Some(accounts) if !accounts.directory.time_without_store().is_zero() => format!(
                 "{state}; cached credentials are accepted until {}",
@@ -190,7 +193,11 @@ impl GatewayReadiness {
             && let Err(error) = store.probe().await
         {
             match outage(&gateway, &error) {
-                Ok(detail) => details.push(detail),
+                Ok(detail) => {
+                    details.push(detail);
+                    let replay_outage = gateway.policy.verifier.config().replay_outage();
+                    details.extend(replay_outage.map(str::to_owned));
+                }
                 Err(reason) => return text(StatusCode::SERVICE_UNAVAILABLE, reason),
             }
         }

@@ -138,6 +138,13 @@ impl Config {
         matches!(self.applications, Applications::Multi(_))
     }
 
+    /// Whether requests need the store, apart from its applications: for accounts, or for the replay memory of all
+    /// gateways.
+    #[must_use]
+    pub fn requests_need_store(&self) -> bool {
+        self.versions.check_accounts() || self.sign.replay_outage().is_some()
+    }
+
     /// Reads the file at `path`.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ impl Reload for GatewayReload {
         self.reject_management_address(&config)?;
         let before = self.current.load_full();
         let apps = reloaded_apps(&before.policy.apps, &config.applications).await?;
-        if config.versions.check_accounts() {
+        if config.requests_need_store() {
             self.open_accounts(&before).await?;
         }
         let (log, stale) = (self.log.prepare(&config.log).await?, config.stale);
@@ -221,7 +221,7 @@ impl Reload for GatewayReload {
 }
 
 impl GatewayReload {
-    /// Opens the store of accounts if this is the first configuration that needs it.
+    /// Opens the store that requests need if this is the first configuration that needs it.
     async fn open_accounts(&self, gateway: &Gateway) -> anyhow::Result<()> {
         if gateway.state.accounts.get().is_none() {
             let settings = self.store_settings.clone();

@@ -24,7 +24,7 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 32] = [
+const VALUES: [(&str, &str, &[&str]); 33] = [
     ("signpost_body_bytes", "where", &["memory", "spool"]),
     (
         "signpost_requests_total",
@@ -89,6 +89,11 @@ const VALUES: [(&str, &str, &[&str]); 32] = [
         ],
     ),
     ("signpost_rate_limited_total", "limit", LIMITS),
+    (
+        "signpost_replay_shared_total",
+        "outcome",
+        &["accepted", "replayed", "unavailable", "full"],
+    ),
     (
         "signpost_rate_limit_keys",
         "limit",

@@ -37,6 +37,10 @@ pub struct SignConfig {
     pub(crate) shows_canonical: bool,
     /// Live signatures stored per application under `replay = "reject"`.
     pub(crate) replay_entries: usize,
+    /// Whether all gateways of a store remember signatures together.
+    pub(crate) shares_replays: bool,
+    /// Whether each gateway remembers by itself while that store is unavailable, instead of a 503.
+    pub(crate) has_replay_fallback: bool,
 }
 
 impl SignConfig {
@@ -44,6 +48,17 @@ impl SignConfig {
     #[must_use]
     pub const fn has_callbacks(&self) -> bool {
         !self.callback_paths.is_empty()
+    }
+
+    /// What an outage of the store does to signed requests, beside what it does to applications and accounts; `None`:
+    /// nothing, since gateways do not remember signatures together.
+    #[must_use]
+    pub fn replay_outage(&self) -> Option<&'static str> {
+        self.shares_replays
+            .then_some(match self.has_replay_fallback {
+                false => "requests whose signatures are valid once are rejected",
+                true => "this gateway remembers signatures by itself",
+            })
     }
 }
 
@@ -132,6 +147,16 @@ impl SignConfig {
                 "replay_entries",
                 100..=10_000_000,
                 DEFAULT_REPLAY_ENTRIES
+            ),
+            shares_replays: section.choice(
+                "replay_scope",
+                &[("gateway", false), ("all", true)],
+                false
+            ),
+            has_replay_fallback: section.choice(
+                "replay_fallback",
+                &[("reject", false), ("gateway", true)],
+                false
             ),
         })
     }

@@ -5,10 +5,14 @@ mod explanation;
 mod in_headers;
 mod transition;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use signpost_kit::metrics::cells::LabelCounters;
 use signpost_protocol::{
-    app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
         AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, canonical_for_client,
@@ -16,6 +20,7 @@ use signpost_protocol::{
         sign,
     },
 };
+use signpost_store::Store;
 
 pub use self::in_headers::HeaderSign;
 pub(crate) use self::in_headers::SignedBody;
@@ -27,7 +32,10 @@ use super::callback::Callback;
 use crate::{
     config::SignConfig,
     directory::apps::App,
-    limits::replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
+    limits::replay::{
+        ReplayInsertError, ReplayLimits, ReplayMemory,
+        shared::{ShareError, ShareOutcome, SharedReplays, UsedSign},
+    },
     request::{
         Headers, Method, Target,
         quotas::RequestLimit,
@@ -46,9 +54,17 @@ enum Verified {
     Unsigned(Arc<App>),
     Signed {
         app: Arc<App>,
-        in_headers: bool,
+        signed: Signed,
     },
     Callback(Callback),
+}
+
+/// How a request is signed.
+#[derive(Debug)]
+struct Signed {
+    in_headers: bool,
+    /// The signature, until the replay memory of all gateways has it.
+    unshared: Option<Box<UsedSign>>,
 }
 
 impl VerifiedRequest {
@@ -79,13 +95,13 @@ impl VerifiedRequest {
     /// Whether its signature is in headers, which end here.
     #[must_use]
     pub(crate) const fn is_signed_in_headers(&self) -> bool {
-        matches!(
-            self.0,
-            Verified::Signed {
-                in_headers: true,
-                ..
-            }
-        )
+        matches!(&self.0, Verified::Signed { signed, .. } if signed.in_headers)
+    }
+
+    /// Whether [`Verifier::share`] must accept its signature before it is forwarded.
+    #[must_use]
+    pub(crate) const fn is_unshared(&self) -> bool {
+        matches!(&self.0, Verified::Signed { signed, .. } if signed.unshared.is_some())
     }
 
     /// The callback, if it is one.
@@ -123,6 +139,9 @@ struct SignedRequest<'r, 'p> {
 #[derive(Debug, Default)]
 struct VerifierState {
     replays: ReplayMemory,
+    /// From the first signature on that all gateways must remember.
+    shared_replays: OnceLock<SharedReplays>,
+    shared: LabelCounters<ShareOutcome>,
     searches: SearchLimit,
 }
 
@@ -180,7 +199,8 @@ impl Verifier {
     /// # Errors
     ///
     /// In this order: `time` (duplicate, missing, malformed, outside the window), `sign` (duplicate, missing,
-    /// mismatched), replayed.
+    /// mismatched), replayed. If the request [is unshared](VerifiedRequest::is_unshared), another gateway may have
+    /// accepted its signature.
     pub fn verify(
         &self,
         app: Arc<App>,
@@ -199,7 +219,7 @@ impl Verifier {
             now,
         };
         match self.check(request) {
-            Ok(Some(in_headers)) => Ok(VerifiedRequest(Verified::Signed { app, in_headers })),
+            Ok(Some(signed)) => Ok(VerifiedRequest(Verified::Signed { app, signed })),
             Ok(None) => Ok(VerifiedRequest(Verified::Unsigned(app))),
             Err(rejection) => {
                 Err(self.explained(rejection, request, headers, || self.may_search(request)))
@@ -207,8 +227,52 @@ impl Verifier {
         }
     }
 
-    /// Checks all that a request must have. Returns whether its signature is in headers, if it is signed.
-    fn check(&self, request: SignedRequest<'_, '_>) -> Result<Option<bool>, Rejection> {
+    /// Inserts the signature of a client's request into the replay memory of all gateways, if it has to be there.
+    ///
+    /// # Errors
+    ///
+    /// Another gateway has accepted it; or the store is unavailable, and the configuration has no fallback.
+    pub(crate) async fn share(
+        &self,
+        request: &mut VerifiedRequest,
+        client: IpAddr,
+        store: Option<&Store>,
+    ) -> Result<(), Rejection> {
+        let Verified::Signed { signed, .. } = &mut request.0 else {
+            return Ok(());
+        };
+        let Some(sign) = signed.unshared.take() else {
+            return Ok(());
+        };
+        let inserted = match store {
+            Some(store) => {
+                let shared = &self.state.shared_replays;
+                let shared = shared.get_or_init(|| SharedReplays::start(store));
+                shared.insert(*sign, client).await
+            }
+            None => Err(ShareError::NoAnswer),
+        };
+        self.judge_shared(inserted)
+    }
+
+    fn judge_shared(&self, inserted: Result<(), ShareError>) -> Result<(), Rejection> {
+        self.state.shared.count(match inserted {
+            Ok(()) => ShareOutcome::Accepted,
+            Err(ShareError::Replayed) => ShareOutcome::Replayed,
+            Err(ShareError::NoAnswer | ShareError::Lost) => ShareOutcome::Unavailable,
+            Err(ShareError::Full) => ShareOutcome::Full,
+        });
+        match (inserted, self.config.has_replay_fallback) {
+            (Ok(()), _) => Ok(()),
+            (Err(ShareError::Replayed), _) => Err(Rejection::RequestReplayed),
+            // A full queue has no fallback: clients could fill it in order to repeat a request.
+            (Err(ShareError::NoAnswer | ShareError::Lost), true) => Ok(()),
+            (Err(cause), _) => Err(Rejection::StoreUnavailable(Box::new(cause))),
+        }
+    }
+
+    /// Checks all that a request must have. Returns how it is signed, if it is.
+    fn check(&self, request: SignedRequest<'_, '_>) -> Result<Option<Signed>, Rejection> {
         let SignedRequest { app, params, .. } = request;
         let is_in_headers = self.is_in_headers(request.app, &request.headers);
         let is_absent = match is_in_headers {
@@ -237,10 +301,14 @@ impl Verifier {
         }
         let given = given?;
         // Only after the signature: otherwise anyone could fill the memory of an application.
-        if self.profile_of(app).replay == ReplayPolicy::Reject {
-            self.check_replay(app.id, &given, time, now)?;
-        }
-        Ok(Some(is_in_headers))
+        let unshared = match self.profile_of(app).replay {
+            ReplayPolicy::Reject => self.check_replay(app, &given, time, now)?,
+            ReplayPolicy::Allow => None,
+        };
+        Ok(Some(Signed {
+            in_headers: is_in_headers,
+            unshared,
+        }))
     }
 
     /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
@@ -401,13 +469,20 @@ impl Verifier {
         self.state.replays.stored()
     }
 
+    /// What became of signatures in the replay memory of all gateways.
+    #[must_use]
+    pub(crate) fn shared_signatures(&self) -> &LabelCounters<ShareOutcome> {
+        &self.state.shared
+    }
+
+    /// Inserts a signature into this gateway's memory. Returns it if all gateways must remember it.
     fn check_replay(
         &self,
-        app: AppId,
+        app: &App,
         sign: &Sign,
         time: SignTime,
         now: SignTime,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Option<Box<UsedSign>>, Rejection> {
         let window = self.config.window;
         if let Some(window) = self.transition.and_then(|rule| rule.window_of(time))
             && !window.contains(time, now)
@@ -418,7 +493,7 @@ impl Verifier {
             window,
             entries_per_app: self.config.replay_entries,
         };
-        let inserted = self.state.replays.insert(app, sign, time, limits, now);
+        let inserted = self.state.replays.insert(app.id, sign, time, limits, now);
         inserted.map_err(|error| match error {
             ReplayInsertError::Replayed => Rejection::RequestReplayed,
             ReplayInsertError::Full { until_room } => Rejection::RateLimited {
@@ -426,7 +501,9 @@ impl Verifier {
                 retry_after: until_room,
                 quota: None,
             },
-        })
+        })?;
+        let used = || Box::new(UsedSign::new(app.id, sign, time, window));
+        Ok(self.config.shares_replays.then(used))
     }
 }
 

@@ -9,6 +9,9 @@ use crate::{request::quotas::RequestLimit, serve::Gateway};
 families! {
     SIGNATURES = "signpost_replay_signatures", Gauge, [],
         "Signatures in the replay memory. Expired ones count until the next request of their application.";
+    SHARED = "signpost_replay_shared_total", Counter, ["outcome"],
+        "Signatures that were new to the gateway, by what the replay memory of all gateways said: accepted, replayed, \
+         unavailable (rejected, or with replay_fallback accepted), full (rejected: too many wait).";
     LIMITED = "signpost_rate_limited_total", Counter, ["limit"],
         "Requests rejected by a rate limit: unsigned, address, app, path, replay_memory.";
     KEYS = "signpost_rate_limit_keys", Gauge, ["limit"],
@@ -22,6 +25,7 @@ families! {
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let signatures = gateway.policy.verifier.stored_signatures() as u64;
     scrape.number(SIGNATURES, Some(signatures))?;
+    scrape.label_counters(SHARED, gateway.policy.verifier.shared_signatures())?;
     scrape.label_counters(LIMITED, &gateway.state.records.limited)?;
     let now = Instant::now();
     let keys = RequestLimit::RATES.map(|limit| {

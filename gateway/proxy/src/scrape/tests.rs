@@ -53,6 +53,7 @@ fn a_gateway_without_requests_shows_every_family() {
         "signpost_connections_accepted_total counter",
         "signpost_connections_refused_total counter",
         "signpost_http2_streams gauge",
+        "signpost_replay_shared_total counter",
         "signpost_replay_signatures gauge",
         "signpost_rate_limited_total counter",
         "signpost_rate_limit_keys gauge",

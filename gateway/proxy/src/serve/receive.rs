@@ -127,7 +127,17 @@ async fn find_and_verify<'h, C: Client>(
     // An upload takes its time: the time of its signature is judged by when its head arrived.
     let signed_at = arrived.unwrap_or(now);
     let content = (&body, hash.as_ref());
-    match verify(gateway, admitted, &app, content, signed_at, request) {
+    let mut verified = verify(gateway, admitted, &app, content, signed_at, request);
+    if let Ok(unshared) = &mut verified
+        && unshared.is_unshared()
+    {
+        let store = gateway.state.accounts.get().map(|accounts| &accounts.store);
+        let verifier = &gateway.policy.verifier;
+        // Boxed, as above.
+        let shared = Box::pin(verifier.share(unshared, admitted.origin.client, store)).await;
+        verified = shared.and(verified);
+    }
+    match verified {
         Ok(verified) => Ok((verified, body, now)),
         Err(rejection) => {
             let mut rejected = claimed(rejection);

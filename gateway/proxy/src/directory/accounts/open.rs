@@ -1,5 +1,5 @@
 //! Opens the store of accounts: the applications' store, or with a single application, one that only routes with
-//! accounts need.
+//! accounts and the replay memory of all gateways need.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,8 @@ impl OpenAccounts {
     }
 }
 
-/// Opens the configured store for accounts alone. Blocking, and not on a thread that drives a runtime.
+/// Opens the configured store for what requests need besides applications. Blocking, and not on a thread that drives a
+/// runtime.
 ///
 /// # Errors
 ///
@@ -42,13 +43,13 @@ pub fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAccounts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let store = runtime
-        .block_on(Store::open(settings))
-        .context("cannot open the store, which routes with accounts need")?;
+    let store = runtime.block_on(Store::open(settings)).context(
+        "cannot open the store, which routes with accounts or replay_scope = \"all\" need",
+    )?;
     // The pool's connections would end with this runtime.
     store.disconnect();
     let address = &settings.address;
-    tracing::info!(store = %address, "using the store for accounts");
+    tracing::info!(store = %address, "using the store for accounts and signatures");
     let directory = Arc::new(AccountDirectory::new(&store));
     let subscriber = Arc::clone(&directory);
     let watch = store

@@ -38,7 +38,7 @@ pub struct OpenApps {
     pub store: Option<Store>,
     /// The applications of the store, for the management API; `None` in single-application mode.
     pub stored: Option<StoredApps>,
-    /// The accounts; `None` if they would need a store of their own that no route asks for.
+    /// The accounts; `None` if they would need a store of their own that no request needs.
     pub accounts: Option<OpenAccounts>,
     /// Hashes the keys of shared rate limits; `None` in single-application mode.
     pub rate_key: Option<hmac::Key>,
@@ -53,9 +53,9 @@ pub struct OpenApps {
 }
 
 impl OpenApps {
-    /// In single-application mode. Only accounts may need a store.
+    /// In single-application mode. Only accounts and the replay memory of all gateways may need a store.
     fn of_one(config: &Config, key: AppKey) -> anyhow::Result<Self> {
-        let accounts = config.versions.check_accounts();
+        let accounts = config.requests_need_store();
         Ok(Self {
             directory: AppDirectory::single(key),
             store: None,

@@ -363,6 +363,42 @@ fn a_replay_with_another_time_is_rejected() {
     ));
 }
 
+#[tokio::test]
+async fn without_the_memory_of_all_gateways_a_key_decides() {
+    let client = IpAddr::from([127, 0, 0, 1]);
+    let signed = signed_with(KEY, &format!("a=1&time={NOW}"));
+    let mut case = Case::new();
+    case.app = app(ReplayPolicy::Reject, None);
+    assert!(!case.post(&signed).unwrap().is_unshared());
+    for (fallback, is_accepted) in [("reject", false), ("gateway", true)] {
+        let keys = format!("replay_scope = 'all'\nreplay_fallback = '{fallback}'");
+        case.verifier = Verifier::new(sign_config(&keys));
+        let mut request = case.post(&signed).unwrap();
+        assert!(request.is_unshared());
+        let shared = case.verifier.share(&mut request, client, None).await;
+        assert_eq!(shared.is_ok(), is_accepted);
+        assert!(!request.is_unshared());
+        // The gateway's own memory comes first.
+        let again = case.post(&signed);
+        assert!(matches!(again, Err(Rejection::RequestReplayed)));
+        let judge = |verdict| case.verifier.judge_shared(verdict);
+        let replayed = judge(Err(ShareError::Replayed));
+        assert!(matches!(replayed, Err(Rejection::RequestReplayed)));
+        let full = judge(Err(ShareError::Full));
+        assert!(matches!(full, Err(Rejection::StoreUnavailable(_))));
+        assert_eq!(judge(Err(ShareError::Lost)).is_ok(), is_accepted);
+        assert!(judge(Ok(())).is_ok());
+        let outcomes = [
+            ShareOutcome::Accepted,
+            ShareOutcome::Replayed,
+            ShareOutcome::Unavailable,
+            ShareOutcome::Full,
+        ];
+        let counts = outcomes.map(|outcome| case.verifier.shared_signatures().value(outcome));
+        assert_eq!(counts, [1, 1, 2, 1]);
+    }
+}
+
 #[test]
 fn an_application_without_a_profile_uses_the_gateways() {
     let mut case = Case::new();

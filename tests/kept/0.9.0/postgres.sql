@@ -327,6 +327,27 @@ CREATE TABLE public.rejections (
 
 
 --
+-- Name: replay_mark; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE TABLE public.replay_mark (
+    one bigint NOT NULL,
+    until bigint NOT NULL,
+    CONSTRAINT replay_mark_one_check CHECK ((one = 1))
+);
+
+
+--
+-- Name: replay_signatures; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE UNLOGGED TABLE public.replay_signatures (
+    hash bytea NOT NULL,
+    expires_at bigint NOT NULL
+);
+
+
+--
 -- Name: shadow_starts; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -458,39 +479,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795912510046, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795922849100, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'DAddIHML8k0BPS90zvVR6Zup', 'Shop', 'active', 1795912509987, '\x328af1c6cd2881b730a3955e66a195ec002b7f40519f9581a23834f416c4dc6bb32ab81d0d9b0d5f1f73a2e053a0f4b9577533b447f4c567fbc7d3f1d3ef325c20b7c97aa174644f2aeeade180dcbae451234ada6c1aa3394ac8fb1ba8fd68a5905e9fac', '\x328af1c6cd2881b78af85c6d3839f2636fe4248a328fc013f37d5578331c591c9565e4246f93bd1a7ada3ce7dda646d55cd7ba9a33bd9ef257608da2ffc817e94181f0248c405e7c61a3935db19fadf4a937c1047b083ad30447cf5e33bb787e13eb15fe', 1795998910028, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'SE7lefcIvQVVxoKoxe5lkXQS', 'Shop', 'active', 1795922848966, '\x328af1c6cd2881b7c3e9b555e1f43d1fe3d28714d4052ea4c33c127b43bff44ec9364386371a046d822536f3e39fb64c8a0e9f883614236fc3ca8d8d65e8aa73d0ff1a761841a3956e8c7d11f88bf4d68c462b77d5b03d016d628450900ba891d9b08a7e', '\x328af1c6cd2881b7e2ba5813a94acdb4924b9087eef84c198e7053b056737dc3caf7ed89fdc5041f66c56af03ae50d78470e8dfba091d6197244c1a6accd987580574bc1b7dd851ebf9a88259de59f3afb10796ba5397b854d58794ff4b2b58634efd8fe', 1796009249057, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795912509987, 'root', 'cli vm', NULL, 'app.create', 'DAddIHML8k0BPS90zvVR6Zup', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795912510028, 'root', 'cli vm', NULL, 'app.rotate', 'DAddIHML8k0BPS90zvVR6Zup', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T00:35:10Z"]}');
-INSERT INTO public.audit VALUES (3, 1795912514996, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T00:35:14Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795922848966, 'root', 'cli vm', NULL, 'app.create', 'SE7lefcIvQVVxoKoxe5lkXQS', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795922849057, 'root', 'cli vm', NULL, 'app.rotate', 'SE7lefcIvQVVxoKoxe5lkXQS', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T03:27:29Z"]}');
+INSERT INTO public.audit VALUES (3, 1795922853923, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T03:27:33Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x4441646449484d4c386b3042505339307a765652365a7570', '2026-11-29 00:35:09.992112+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x4441646449484d4c386b3042505339307a765652365a7570', '2026-11-29 00:35:10.030348+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a224c35217c88dcc98dc98f32cfa03a6bee58658281d0bbc5ae8eef0e1b2c3', '2026-11-29 00:35:10.048486+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x5345376c6566634976515656786f4b6f7865356c6b585153', '2026-11-29 03:27:28.968368+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x5345376c6566634976515656786f4b6f7865356c6b585153', '2026-11-29 03:27:29.059221+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a2256115044b7e3ee9337136ea593d2583fad8ef935d1730d8d4ce8f870367', '2026-11-29 03:27:29.106107+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\xd0a1e7a81669b89e70c41be4e6e36c0c587dd77f7d2173c6959512888caf69ae', '\x3b2ece13cbfc579d3180686a400cb681a435fbdbb1de38b9a41fa67c676759b6', 1, 1, 1795912510047, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\xd1178aba654ad7846bd5eb0cb03392667fff460d03fb1c217ce39a3f9bb86cf8', '\x92056416413851246e156e50ea83d307f9c4a032fc11e4cf5ea47996d37880d0', 1, 1, 1795922849105, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -503,14 +524,14 @@ INSERT INTO public.credentials VALUES ('\xd0a1e7a81669b89e70c41be4e6e36c0c587dd7
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795912510054, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795922849116, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\x4382a53db330d597a6c9842ee3894983', '{"addresses":["127.0.0.1:25019"],"certificates":[],"config":"c8365e776a720d34b592173a9b0962804f11ee375d4b3fed0cb560fe086ce599","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"1f9f2935d66e","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"04f89cb7267f","shutdown.drain_delay_seconds":"5a4766355270","store":"82593cbfd801","versions.v1.backend":"1703eed078b0","versions.v2.backend":"61e415c92fa4"},"loaded_at":"2026-11-29T00:35:09Z","process":1909,"readiness":"ready","release":"0.9.0 (fc2987f98bfd or later, debug)","started_at":"2026-11-29T00:35:09Z"}', '[{"at":29931875,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795912514948);
+INSERT INTO public.gateways VALUES ('\x7240ffcd91f4779702c3cbeb61bbad1e', '{"addresses":["127.0.0.1:20845"],"certificates":[],"config":"4cb1a1cf7462b7ddc4216d60c886f6aa37e226f99addbd8c365582c457eb85bc","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"2de58cb270ee","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"4f53fdd62e11","shutdown.drain_delay_seconds":"5a4766355270","store":"011e71e51caf","versions.v1.backend":"df0272485523","versions.v2.backend":"b02095b0ada7"},"loaded_at":"2026-11-29T03:27:28Z","process":29779,"readiness":"ready","release":"0.9.0 (170abe812803 or later, debug)","started_at":"2026-11-29T03:27:28Z"}', '[{"at":29932047,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795922853896);
 
 
 --
@@ -523,14 +544,14 @@ INSERT INTO public.gateways VALUES ('\x4382a53db330d597a6c9842ee3894983', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x89655005c630710abdf7bbafba1f91850eedf38f3a6c6a8f6d5893769dd52d76', 1795912509820);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x67dbd41a470b30300700fb3067ccd2657cf3f359d27ae7ae775584038a1e1bb4', 1795922848681);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a224c35217c88dcc98dc98f32cfa03a6bee58658281d0bbc5ae8eef0e1b2c3', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x0b87300267c2c5c2dad88ede64b946542dc719c84feea7c750eab88ebd7643a4', 'complete', 1795912540043, NULL, 1, true, 1795912510047, 1795912630047, NULL, NULL, NULL, 1795912510043, 1795913110039);
+INSERT INTO public.logins VALUES ('\x01a2256115044b7e3ee9337136ea593d2583fad8ef935d1730d8d4ce8f870367', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x4a300215a7dbfc5da2801e793ee9de53f09017cff6a85d409c18c1c4a90a9c7c', 'complete', 1795922879097, NULL, 1, true, 1795922849105, 1795922969105, NULL, NULL, NULL, 1795922849097, 1795923449092);
 
 
 --
@@ -734,6 +755,21 @@ CREATE TABLE rate_limits (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
+
+-- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
+-- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+-- No signature with a later time was accepted; at most one row, which a crash does not lose.
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
 
 -- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
 
@@ -990,6 +1026,19 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
+CREATE UNLOGGED TABLE replay_signatures (
+    hash        BYTEA  PRIMARY KEY,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+CREATE TABLE replay_mark (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    until  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL
@@ -1054,7 +1103,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'login-v1 0.9.0 (fc2987f98bfd or later, debug)', '2026-11-29 00:35:09.73299+00');
+', 0, 'login-v1 0.9.0 (170abe812803 or later, debug)', '2026-11-29 03:27:28.549064+00');
 
 
 --
@@ -1065,6 +1114,18 @@ CREATE TABLE usage_writers (
 
 --
 -- Data for Name: rejections; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+
+
+--
+-- Data for Name: replay_mark; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+
+
+--
+-- Data for Name: replay_signatures; Type: TABLE DATA; Schema: public; Owner: -
 --
 
 
@@ -1085,15 +1146,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\x99f631788e6842e8364b5af559645c383d56c3a9189c486547820948e43cc6a4', 'admin', 'admin', 1795912514996, 'root', 1803688514996, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x864f30d3362048f15405b6b9a3171def4e3d2244051c8fdf10cc8a3b562bec4d', 'admin', 'admin', 1795922853923, 'root', 1803698853923, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795912514913, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'DAddIHML8k0BPS90zvVR6Zup', 1795912514913, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795922853839, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'SE7lefcIvQVVxoKoxe5lkXQS', 1795922853839, '127.0.0.1', '');
 
 
 --
@@ -1108,23 +1169,23 @@ INSERT INTO public.usage_counts VALUES (20786, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_paths; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795912514913);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795912514913);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795912514913);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795922853839);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795922853839);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795922853839);
 
 
 --
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795912509904);
+INSERT INTO public.usage_start VALUES (1, 1795922848784);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\xe1efee96234676f9a90449be21075a45', 1, 1795912514913);
+INSERT INTO public.usage_writers VALUES ('\x3485da1eb77ab4717091ce6f75c6315b', 1, 1795922853839);
 
 
 --
@@ -1303,6 +1364,22 @@ ALTER TABLE ONLY public.rate_limits
 
 ALTER TABLE ONLY public.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (request_id);
+
+
+--
+-- Name: replay_mark replay_mark_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.replay_mark
+    ADD CONSTRAINT replay_mark_pkey PRIMARY KEY (one);
+
+
+--
+-- Name: replay_signatures replay_signatures_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.replay_signatures
+    ADD CONSTRAINT replay_signatures_pkey PRIMARY KEY (hash);
 
 
 --
@@ -1515,6 +1592,13 @@ CREATE INDEX logins_unvouched ON public.logins USING btree (expires_at) WHERE ((
 --
 
 CREATE INDEX rate_limits_by_age ON public.rate_limits USING btree (full_at);
+
+
+--
+-- Name: replay_signatures_by_age; Type: INDEX; Schema: public; Owner: -
+--
+
+CREATE INDEX replay_signatures_by_age ON public.replay_signatures USING btree (expires_at);
 
 
 --

@@ -207,6 +207,21 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
+-- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+-- No signature with a later time was accepted; at most one row, which a crash does not lose.
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
+
 -- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
 
 -- When counting began; at most one row.
@@ -462,6 +477,19 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
+CREATE UNLOGGED TABLE replay_signatures (
+    hash        BYTEA  PRIMARY KEY,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+CREATE TABLE replay_mark (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    until  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL
@@ -526,7 +554,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-',0,'signpost 0.9.0 (fc2987f98bfd or later, debug)',1795912503);
+',0,'login-v1 0.9.0 (170abe812803 or later, debug)',1795922824);
 CREATE TABLE applications (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     ident              TEXT    NOT NULL UNIQUE,
@@ -544,7 +572,7 @@ CREATE TABLE applications (
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
-INSERT INTO applications VALUES (1,'WPS1pALZJtIombWkFl0sjVKY','Shop','active',1795912503818,X'328AF1C6CD2881B767145D0BCF13BA8CE37AFDD4E23EB2568520D86A1ED3A567A2FEF1AB7D83484A704D4D88EA535DF8D9E3D3EE5E147E3EAC10220C7F53A045E483F6ACFEC4FA18F609A79A190D8C8EF49B039AA0B2FE8ABB6D4C167F3E1D9764E46ACD',X'328AF1C6CD2881B7ADBC47300930BDAAB3A53E42D3DE0E3CBA326A2CD870547AAEFA9F1A12B5261BE68BDF3719C5F68F886F62E513813B2B9F113BB085B1EF462097FD21107BFD4FAFDB60C9ACC9B7ADA164E7747E93A84CA64274ABB47E7B3A0E229F90',1795998903831,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
+INSERT INTO applications VALUES (1,'9qxxoSp6o9tCKMAGlqtMi5GG','Shop','active',1795922824353,X'328AF1C6CD2881B7D632F4005EC8B76706878335D5F0D12FCB8577ABF3F215A395F71FDD7803C88CEC8BEFD970B1711E5B46BEAB4902A42CDADEF940DE179F746E7E2CABD8DAE3D0F25A58DFB5797FFA39BB3C83244AA5483E22DF474838710900C850C4',X'328AF1C6CD2881B770D073A52CC78128DB2A22C064CB1E31F58D78F6FFD3B0EF0E80C443808F31B785CCFF2BCA9DC693813B54EF7759518BB96E5C9688D4E5427BDDB81E1E2CC52C40A67E322D144CF3F7F0166D6085B5DE313672799F280DCF5599D749',1796009224376,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
 CREATE TABLE audit (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL, -- UTC ms
@@ -556,9 +584,9 @@ CREATE TABLE audit (
     revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
-INSERT INTO audit VALUES (1,1795912503818,'root','cli vm',NULL,'app.create','WPS1pALZJtIombWkFl0sjVKY',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO audit VALUES (2,1795912503831,'root','cli vm',NULL,'app.rotate','WPS1pALZJtIombWkFl0sjVKY',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T00:35:03Z"]}');
-INSERT INTO audit VALUES (3,1795912508827,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T00:35:08Z"],"role":[null,"admin"]}');
+INSERT INTO audit VALUES (1,1795922824353,'root','cli vm',NULL,'app.create','9qxxoSp6o9tCKMAGlqtMi5GG',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO audit VALUES (2,1795922824376,'root','cli vm',NULL,'app.rotate','9qxxoSp6o9tCKMAGlqtMi5GG',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T03:27:04Z"]}');
+INSERT INTO audit VALUES (3,1795922829388,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T03:27:09Z"],"role":[null,"admin"]}');
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -570,7 +598,7 @@ CREATE TABLE tokens (
     last_used_at  INTEGER,
     revoked_at    INTEGER
 ) STRICT;
-INSERT INTO tokens VALUES (1,X'0B605C1857438C957470B0ADF378E1A2E59C6000CC58FBEB9AEE52309CED5394','admin','admin',1795912508827,'root',1803688508827,NULL,NULL);
+INSERT INTO tokens VALUES (1,X'4379B6CE4543AF35E0EB73D4329E2A5EB6E8F0D8386CE7628D9B406193AF58AF','admin','admin',1795922829388,'root',1803698829388,NULL,NULL);
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
     request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
@@ -593,16 +621,16 @@ CREATE TABLE gateways (
     traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
-INSERT INTO gateways VALUES (X'8907174E8DA763330E3F9F4090E53D20','{"addresses":["127.0.0.1:19306"],"certificates":[],"config":"17aef21e4a0e51220e36afdc2f685ff334aeb478e00aefc949c17407a27f6ca9","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"3b67deb1bcad","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"641cd5cc85fe","shutdown.drain_delay_seconds":"5a4766355270","store":"481452914760","versions.v1.backend":"24ed2bc8a479","versions.v2.backend":"612182caf5d4"},"loaded_at":"2026-11-29T00:35:03Z","process":1780,"readiness":"ready","release":"0.9.0 (fc2987f98bfd or later, debug)","started_at":"2026-11-29T00:35:03Z"}','[{"at":29931875,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795912508791);
+INSERT INTO gateways VALUES (X'F0BA88D08445D0C3AC5E977391994A62','{"addresses":["127.0.0.1:11367"],"certificates":[],"config":"1649f290f130dab2af02e730fa713335cdfa2cacc40355bb17bc74fc5aeb4aaa","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"d8468561eef0","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"bbfb82eb5e1d","shutdown.drain_delay_seconds":"5a4766355270","store":"262df52671b3","versions.v1.backend":"46b146b67ec2","versions.v2.backend":"e70643ab35e9"},"loaded_at":"2026-11-29T03:27:04Z","process":28199,"readiness":"ready","release":"0.9.0 (170abe812803 or later, debug)","started_at":"2026-11-29T03:27:04Z"}','[{"at":29932047,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795922829303);
 CREATE TABLE changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     topic       TEXT    NOT NULL,
     key         BLOB    NOT NULL,
     changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
 ) STRICT;
-INSERT INTO changes VALUES (1,'application',X'5750533170414C5A4A74496F6D62576B466C30736A564B59',1795912503);
-INSERT INTO changes VALUES (2,'application',X'5750533170414C5A4A74496F6D62576B466C30736A564B59',1795912503);
-INSERT INTO changes VALUES (3,'login',X'01A224C339DECF0C878078906019F3E909CB75B501480AB3951BDF08C0BC9183',1795912503);
+INSERT INTO changes VALUES (1,'application',X'397178786F5370366F3974434B4D41476C71744D69354747',1795922824);
+INSERT INTO changes VALUES (2,'application',X'397178786F5370366F3974434B4D41476C71744D69354747',1795922824);
+INSERT INTO changes VALUES (3,'login',X'01A22560B48002592956925FC9177CA30117EFB9DE102B1B18C0ED97DC140708',1795922824);
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
@@ -612,7 +640,7 @@ CREATE TABLE accounts (
     email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
-INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795912503845,'Ada Lovelace',NULL);
+INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795922824392,'Ada Lovelace',NULL);
 CREATE TABLE logins (
     state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
     version            TEXT    NOT NULL, -- the version that issued it
@@ -640,13 +668,13 @@ CREATE TABLE logins (
     created_at         INTEGER NOT NULL,
     expires_at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO logins VALUES (X'01A224C339DECF0C878078906019F3E909CB75B501480AB3951BDF08C0BC9183','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'E5853B975A5A6D44E3A54BAC8FFEF796E87948A30CE1BE192D7AE6610C8FFE30','complete',1795912533842,NULL,1,1,1795912503846,1795912623846,NULL,NULL,NULL,1795912503842,1795913103838);
+INSERT INTO logins VALUES (X'01A22560B48002592956925FC9177CA30117EFB9DE102B1B18C0ED97DC140708','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'00A22A2EE8B1BF833EE5DEB55B0C7B59AC72C0FFB62E868BACFA1D888B2C931C','complete',1795922854390,NULL,1,1,1795922824397,1795922944397,NULL,NULL,NULL,1795922824390,1795923424384);
 CREATE TABLE login_keys (
     name        TEXT    PRIMARY KEY,
     key         BLOB    NOT NULL CHECK (length(key) = 32),
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO login_keys VALUES ('redirect_cookie',X'DBA088C2F58635FAFD2F8472AD6B93DAA1F056F6EF261C7A40853FE25D73FDCC',1795912503769);
+INSERT INTO login_keys VALUES ('redirect_cookie',X'0000FA74EAF83CA754DBDBB5AF411CD42C3B81F2CBAD8E5782DC44B885B3D3D2',1795922824176);
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
@@ -659,7 +687,7 @@ CREATE TABLE credentials (
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
-INSERT INTO credentials VALUES (X'CC4C25A5883F9A3E8E5F307679997089C662B70CA4EDDCC501D5E946309E3C4C',X'DF3465195FDA5F436ED3008A80624D4B34FE2791D292BF095CF5689117997CE5',1,1,1795912503846,4102444800000,NULL,NULL,NULL,NULL);
+INSERT INTO credentials VALUES (X'B46DDB467D8E6BA6825E78F18ACB4C38610A6FCA6944CCFB580DD0641722FB4D',X'2DB27390B682C4E3FD08F2A79EB01323A4BAE0A1186529CCE3E5D1EDD16AD540',1,1,1795922824397,4102444800000,NULL,NULL,NULL,NULL);
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
@@ -669,16 +697,24 @@ CREATE TABLE events (
     received_at     INTEGER NOT NULL, -- UTC ms
     idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
-INSERT INTO events VALUES (1,1,1,'kept',NULL,1795912503850,NULL);
+INSERT INTO events VALUES (1,1,1,'kept',NULL,1795922824402,NULL);
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
     full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
 CREATE TABLE usage_start (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     began_at  INTEGER NOT NULL -- UTC ms
 ) STRICT;
-INSERT INTO usage_start VALUES (1,1795912503775);
+INSERT INTO usage_start VALUES (1,1795922824194);
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
@@ -700,8 +736,8 @@ CREATE TABLE usage_clients (
     user_agent   TEXT,             -- printable ASCII
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795912508793,NULL,'');
-INSERT INTO usage_clients VALUES ('v2',1,1,'WPS1pALZJtIombWkFl0sjVKY',1795912508793,'127.0.0.1','');
+INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795922829303,NULL,'');
+INSERT INTO usage_clients VALUES ('v2',1,1,'9qxxoSp6o9tCKMAGlqtMi5GG',1795922829303,'127.0.0.1','');
 CREATE TABLE usage_paths (
     day          INTEGER NOT NULL,
     version      TEXT NOT NULL,
@@ -714,9 +750,9 @@ CREATE TABLE usage_paths (
     last_seen    INTEGER NOT NULL, -- UTC ms
     PRIMARY KEY (day, version, application, is_bridged, method, path, class)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795912508793);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795912508793);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795912508793);
+INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795922829303);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795922829303);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795922829303);
 CREATE TABLE shadow_tallies (
     writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
     hour     INTEGER NOT NULL, -- its first ms, UTC
@@ -736,7 +772,7 @@ CREATE TABLE usage_writers (
     sequence    INTEGER NOT NULL,
     written_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_writers VALUES (X'D575C759F63867B1BF0D52016250194D',1,1795912508793);
+INSERT INTO usage_writers VALUES (X'829A2E0B0FFA875CE0092066BC55EA61',1,1795922829303);
 CREATE INDEX applications_by_name ON applications (name_folded);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 CREATE INDEX audit_by_age ON audit (at);
@@ -759,6 +795,7 @@ CREATE INDEX events_by_owner ON events (account_id, application_id);
 CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
 PRAGMA user_version = 0;

@@ -130,7 +130,7 @@ fn unavailable(gateway: &Gateway) -> Option<String> {
 fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
     // A store that can only be read suffices for applications and accounts.
     if let StoreError::NotWritable(reason) = error {
-        return Ok((*reason).to_owned());
+        return Ok(reason.to_string());
     }
     let state = format!("the store does not answer: {}", error.in_short());
     let until = |left| rfc3339(gateway.state.clock.now().plus(left));

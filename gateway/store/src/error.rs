@@ -1,6 +1,6 @@
 //! Errors of opening and calling the database.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{borrow::Cow, error::Error, fmt, io, path::PathBuf};
 
 use tokio_postgres::error::SqlState;
 
@@ -206,7 +206,7 @@ pub enum StoreError {
     Postgres(#[source] PostgresError),
     /// The database can be read, but not written.
     #[error("{0}")]
-    NotWritable(&'static str),
+    NotWritable(Cow<'static, str>),
     /// The encoding of a Postgres database, which lacks most letters, or checks none.
     #[error("its encoding is {0}, not UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")]
     Encoding(String),
@@ -236,15 +236,15 @@ impl StoreError {
         }
     }
 
-    /// Whether the server is down, overloaded, starting or stopping: SQLSTATE classes 08, 53 and 57. An error of another
-    /// kind will not go by itself.
+    /// Whether the server is down, overloaded, starting, stopping or read-only: SQLSTATE classes 08, 53 and 57, and 25006. An
+    /// error of another kind will not go by itself.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Busy | Self::TimedOut | Self::Disconnected => true,
+            Self::Busy | Self::TimedOut | Self::Disconnected | Self::NotWritable(_) => true,
             // Without a SQLSTATE the connection itself has failed.
             Self::Postgres(cause) => cause.sql_state().is_none_or(|state| {
-                let classes = ["08", "53", "57"];
+                let classes = ["08", "25006", "53", "57"];
                 classes.iter().any(|class| state.code().starts_with(class))
             }),
             _ => false,
@@ -285,6 +285,11 @@ impl PostgresError {
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
+        // Of the driver, which tried all hosts for `target_session_attrs=read-write`.
+        let cause = error.source().map(ToString::to_string);
+        if cause.as_deref() == Some("database does not allow writes") {
+            return Self::NotWritable("no host of the database takes writes".into());
+        }
         Self::Postgres(PostgresError(error))
     }
 }

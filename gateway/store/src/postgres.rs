@@ -10,7 +10,10 @@ mod session;
 mod statements;
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,15 +21,19 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use tokio_postgres::{Client, Config};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) use self::connect::Notifications;
+use self::connect::{Servers, repeated};
 pub use self::session::{Parameters, Session};
 use crate::{
     OpenError, PostgresAddress, PostgresSettings, StoreError,
     schema::{SIGNPOST, Schema},
     statistics::{PoolStatistics, Statistics, StoreStatistics},
 };
+
+const POOLED: &str = "a pooler gives each transaction of the store another connection to the server, as PgBouncer does with \
+    pool_mode = transaction: statements are not prepared, and changes are polled. With pool_mode = session, neither is \
+    needed";
 
 /// An open, migrated database on a server. Clones are cheap and share it.
 #[derive(Clone)]
@@ -42,13 +49,34 @@ struct Shared {
     /// Recorded with the migrations that it applies.
     program: String,
     settings: PostgresSettings,
-    config: Config,
-    tls: MakeRustlsConnect,
-    /// Whether writes can notify other processes with `pg_notify`. Set when the database was opened: before that, no call
-    /// is made, since its tables may not be those that this program needs.
-    can_notify: Arc<OnceLock<bool>>,
+    servers: Servers,
+    /// Set when the database was opened: before that, no call is made, since its tables may not be those that this program
+    /// needs.
+    abilities: Arc<OnceLock<Abilities>>,
+    types: session::Types,
     /// Shared with the sessions, which count their calls.
     statistics: Arc<Statistics>,
+}
+
+/// What a server, or the pooler before it, permits.
+struct Abilities {
+    /// Whether writes can notify other processes with `pg_notify`.
+    can_notify: bool,
+    /// Whether each transaction may have another connection to the server.
+    is_pooled: AtomicBool,
+}
+
+impl Abilities {
+    fn is_pooled(&self) -> bool {
+        self.is_pooled.load(Ordering::Relaxed)
+    }
+
+    /// Notes a pooler.
+    fn are_pooled(&self) {
+        if !self.is_pooled.swap(true, Ordering::Relaxed) {
+            tracing::info!("{POOLED}");
+        }
+    }
 }
 
 impl Shared {
@@ -58,16 +86,15 @@ impl Shared {
         settings: &PostgresSettings,
         program: &str,
     ) -> Result<Self, OpenError> {
-        let tls = connect::tls(address, settings)?;
-        let config = connect::config(address, settings);
+        let servers = Servers::new(address, settings)?;
         Ok(Self {
-            pool: pool(&config, &tls, settings),
+            pool: pool(&servers, settings),
             server: address.to_string(),
             program: program.to_owned(),
             settings: settings.clone(),
-            config,
-            tls,
-            can_notify: Arc::default(),
+            servers,
+            abilities: Arc::default(),
+            types: Arc::default(),
             statistics: Arc::default(),
         })
     }
@@ -79,8 +106,7 @@ impl Shared {
 }
 
 impl PostgresDatabase {
-    /// Connects, and applies the migrations under an advisory lock: if several processes start at once, one migrates
-    /// and the others wait.
+    /// Connects, and applies the migrations: if several processes start at once, one migrates and the others wait.
     ///
     /// # Errors
     ///
@@ -126,17 +152,35 @@ impl PostgresDatabase {
         let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
         let (server, limit) = (&shared.server, self.call_timeout());
         migrate::migrate(&mut client, server, &SIGNPOST, &shared.program, limit).await?;
-        let can_notify = changes::can_notify(&client);
-        let can_notify = tokio::time::timeout(shared.settings.statement, can_notify).await;
-        let can_notify = can_notify.unwrap_or(Err(StoreError::TimedOut));
+        let can_notify = repeated(self.call_timeout(), || changes::can_notify(&client)).await;
         let can_notify = can_notify.map_err(|cause| shared.unusable(cause))?;
-        shared.can_notify.get_or_init(|| can_notify);
+        self.allow_calls(&client, can_notify).await
+    }
+
+    /// Allows calls, once it is known how to make them.
+    async fn allow_calls(&self, client: &Client, can_notify: bool) -> Result<(), OpenError> {
+        let shared = &self.shared;
+        let is_pooled = match self.connect().await {
+            Ok((other, _)) => {
+                repeated(self.call_timeout(), || connect::is_pooled(client, &other)).await
+            }
+            // No pooler, but a server at its connection limit.
+            Err(_) => Ok(false),
+        };
+        let is_pooled = is_pooled.map_err(|cause| shared.unusable(cause))?;
+        let abilities = shared.abilities.get_or_init(|| Abilities {
+            can_notify,
+            is_pooled: AtomicBool::new(false),
+        });
+        if is_pooled {
+            abilities.are_pooled();
+        }
         Ok(())
     }
 
     /// Whether calls can be made.
     pub(crate) fn is_open(&self) -> bool {
-        self.shared.can_notify.get().is_some()
+        self.shared.abilities.get().is_some()
     }
 
     /// Applies the missing migrations of a version's tables.
@@ -167,9 +211,9 @@ impl PostgresDatabase {
     ) -> Result<Self, OpenError> {
         let database = Self::open_later(address, settings, "")?;
         let connected = database.connect().await;
-        connected.map_err(|cause| database.shared.unusable(cause))?;
-        // Allows calls. This handle writes nothing, so it needs no notifications.
-        database.shared.can_notify.get_or_init(|| false);
+        let (client, _) = connected.map_err(|cause| database.shared.unusable(cause))?;
+        // This handle writes nothing, so it needs no notifications.
+        database.allow_calls(&client, false).await?;
         Ok(database)
     }
 
@@ -211,7 +255,14 @@ impl PostgresDatabase {
     /// Whether writes can notify other processes with `pg_notify`, for `changes::with_notification`.
     #[must_use]
     pub fn can_notify(&self) -> bool {
-        self.shared.can_notify.get() == Some(&true)
+        let abilities = self.shared.abilities.get();
+        abilities.is_some_and(|found| found.can_notify)
+    }
+
+    /// Whether the change feed can listen: for that, a connection to the server must last.
+    pub(crate) fn can_listen(&self) -> bool {
+        let abilities = self.shared.abilities.get();
+        abilities.is_some_and(|found| found.can_notify && !found.is_pooled())
     }
 
     /// Limit on concurrent calls: the size of the pool.
@@ -227,7 +278,7 @@ impl PostgresDatabase {
             ..self.shared.settings.clone()
         };
         let shared = Shared {
-            pool: pool(&self.shared.config, &self.shared.tls, &settings),
+            pool: pool(&self.shared.servers, &settings),
             settings,
             ..Shared::clone(&self.shared)
         };
@@ -265,7 +316,7 @@ impl PostgresDatabase {
     /// Opens a connection outside the pool, driven by a task of the current runtime.
     pub(crate) async fn connect(&self) -> Result<(Client, Notifications), StoreError> {
         let shared = &self.shared;
-        connect::connect(&shared.config, &shared.tls, &shared.settings).await
+        connect::connect(&shared.servers, &shared.settings).await
     }
 }
 
@@ -275,12 +326,12 @@ pub fn row_count(rows: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
 
-fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -> Pool {
+fn pool(servers: &Servers, settings: &PostgresSettings) -> Pool {
     // No query is needed to detect a closed connection: its task has ended.
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
+    let manager = Manager::from_connect(Config::new(), servers.clone(), recycling);
     let limits = connect::limits(settings);
     Pool::builder(manager)
         .max_size(settings.pool_size)

@@ -139,7 +139,7 @@ impl SqliteDatabase {
                 Ok(disk) if is_full(&disk) => "the disk of the database is full",
                 _ => return Ok(()),
             };
-            Err(StoreError::NotWritable(reason))
+            Err(StoreError::NotWritable(reason.into()))
         })
         .await
     }

@@ -105,7 +105,7 @@ impl Readiness for Running {
         let reason = match state.database.probe().await {
             Ok(()) => return text(StatusCode::OK, "ready\n"),
             Err(StoreError::NotWritable(reason)) => reason,
-            Err(_) => "the store is unavailable",
+            Err(_) => "the store is unavailable".into(),
         };
         text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"))
     }

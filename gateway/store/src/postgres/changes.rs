@@ -105,8 +105,8 @@ fn with_entries(
 /// Whether `pg_notify` exists and the role may call it.
 pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
     let tried = client
-        // Listeners ignore an empty payload.
-        .execute("SELECT pg_notify($1, '')", &[&CHANNEL])
+        // Listeners ignore an empty payload. Not prepared: a pooler may not keep what is.
+        .query_typed(&format!("SELECT pg_notify('{CHANNEL}', '')"), &[])
         .await;
     match tried {
         Ok(_) => Ok(true),

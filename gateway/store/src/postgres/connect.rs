@@ -1,7 +1,18 @@
 //! Connecting: TLS according to `sslmode`, and timeouts on both sides.
 
-use std::{fs, future::poll_fn, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    future::{pending, poll_fn},
+    path::Path,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use deadpool_postgres::Connect;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -10,9 +21,15 @@ use rustls::{
 };
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    task::JoinHandle,
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Client, Config, Notification, error::SqlState};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Connection, Notification, Socket,
+    config::{Host, TargetSessionAttrs},
+    error::SqlState,
+    tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError, pem};
@@ -22,21 +39,125 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// The server ends an open transaction that is idle for this long, because its process died or lost the connection.
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The driver's configuration: the address, with timeouts.
-pub(super) fn config(address: &PostgresAddress, settings: &PostgresSettings) -> Config {
-    let mut config = address.config().clone();
-    // Several hosts share the timeout, so that the last one is still tried.
-    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
+/// How to reach the servers of an address.
+#[derive(Clone)]
+pub(super) struct Servers {
+    /// A configuration for each host: the driver would not try the next one if a server accepts the connection and does
+    /// not answer.
+    hosts: Arc<[Config]>,
+    /// The host to begin with: the one that was reached last.
+    first: Arc<AtomicUsize>,
+    tls: MakeRustlsConnect,
+    /// Timeout of each host. They share the configured one, so that the last host is still tried.
+    limit: Duration,
+}
+
+type Connected = (
+    Client,
+    Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+);
+
+impl Servers {
+    pub(super) fn new(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+    ) -> Result<Self, OpenError> {
+        let count = address.config().get_hosts().len();
+        let limit = settings.wait / u32::try_from(count).unwrap_or(1).max(1);
+        let hosts = (0..count).map(|index| host(address.config(), index, settings, limit));
+        Ok(Self {
+            hosts: hosts.collect(),
+            first: Arc::default(),
+            tls: tls(address, settings)?,
+            limit,
+        })
+    }
+
+    async fn connect_any(&self) -> Result<Connected, tokio_postgres::Error> {
+        let (first, count) = (self.first.load(Ordering::Relaxed), self.hosts.len());
+        let mut failed = None;
+        for index in (first..first + count).map(|index| index % count) {
+            match timeout(self.limit, self.hosts[index].connect(self.tls.clone())).await {
+                Ok(Ok(connected)) => {
+                    self.first.store(index, Ordering::Relaxed);
+                    return Ok(connected);
+                }
+                Ok(Err(error)) => failed = Some(error),
+                Err(_) => {}
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            // The caller's timeout has come.
+            None => pending().await,
+        }
+    }
+}
+
+impl Connect for Servers {
+    fn connect(
+        &self,
+        _: &Config,
+    ) -> Pin<
+        Box<
+            dyn Future<Output = Result<(Client, JoinHandle<()>), tokio_postgres::Error>>
+                + Send
+                + '_,
+        >,
+    > {
+        Box::pin(async {
+            let (client, connection) = self.connect_any().await?;
+            // Calls of the client return its error.
+            Ok((client, tokio::spawn(async move { drop(connection.await) })))
+        })
+    }
+}
+
+/// The driver's configuration of one of the hosts, with timeouts.
+fn host(all: &Config, index: usize, settings: &PostgresSettings, limit: Duration) -> Config {
+    let mut config = Config::new();
+    let is_single = all.get_hosts().len() == 1;
+    match &all.get_hosts()[index] {
+        Host::Tcp(name) => config.host(name),
+        Host::Unix(path) => config.host_path(path),
+    };
+    if let Some(address) = all.get_hostaddrs().get(index) {
+        config.hostaddr(*address);
+    }
+    let ports = all.get_ports();
+    if let Some(port) = ports.get(index).or(ports.first()) {
+        config.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        config.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        config.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        config.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        config.options(options);
+    }
+    let attributes = match all.get_target_session_attrs() {
+        // Of several hosts all but one take no writes.
+        TargetSessionAttrs::Any if !is_single => TargetSessionAttrs::ReadWrite,
+        attributes => attributes,
+    };
     config
-        .connect_timeout(settings.wait / hosts)
+        .application_name(all.get_application_name().unwrap_or("signpost"))
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .load_balance_hosts(all.get_load_balance_hosts())
+        .target_session_attrs(attributes)
+        .connect_timeout(limit)
         .keepalives_idle(KEEPALIVE)
         .keepalives_interval(KEEPALIVE / 2)
         .keepalives_retries(2)
         // Linux sends no keepalives while sent data is not acknowledged.
         .tcp_user_timeout(settings.statement + KEEPALIVE);
-    if config.get_application_name().is_none() {
-        config.application_name("signpost");
-    }
     config
 }
 
@@ -56,12 +177,11 @@ pub(crate) type Notifications = UnboundedReceiver<Notification>;
 ///
 /// A task of the current runtime drives it. It is closed when the client is dropped.
 pub(super) async fn connect(
-    config: &Config,
-    tls: &MakeRustlsConnect,
+    servers: &Servers,
     settings: &PostgresSettings,
 ) -> Result<(Client, Notifications), StoreError> {
     let connecting = async {
-        let (client, mut connection) = config.connect(tls.clone()).await?;
+        let (client, mut connection) = servers.connect_any().await?;
         let encoding = connection.parameter("server_encoding").unwrap_or("UTF8");
         if encoding != "UTF8" {
             return Err(StoreError::Encoding(encoding.to_owned()));
@@ -183,6 +303,46 @@ pub(super) fn is_unavailable(state: Option<&SqlState>) -> bool {
     state.is_some_and(|state| states.contains(state))
 }
 
+/// Whether the statement was rolled back, since it conflicts with others: 40001 and 40P01.
+pub(super) fn is_conflict(state: Option<&SqlState>) -> bool {
+    let states = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    state.is_some_and(|state| states.contains(state))
+}
+
+/// Whether prepared statements are those of another session, to which a pooler has given the connection: 26000 and 42P05.
+pub(super) fn is_of_other_session(state: Option<&SqlState>) -> bool {
+    let states = [
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
+    ];
+    state.is_some_and(|state| states.contains(state))
+}
+
+/// Whether a pooler gives each transaction another connection to the server. Then nothing can be used that belongs to a
+/// connection: prepared statements, of which it may have those of another process, and `LISTEN`.
+///
+/// Without such a pooler, each of two connections always has its own process of the server.
+pub(super) async fn is_pooled(one: &Client, other: &Client) -> Result<bool, StoreError> {
+    let mut processes = [0; 2];
+    // Neither a pooler that prefers the connection used last, nor one that takes turns, gives both the same ones here.
+    for index in [0, 1, 1, 0, 0, 1, 1, 0] {
+        let client = [one, other][index];
+        let process = match client.query_typed_one("SELECT pg_backend_pid()", &[]).await {
+            Ok(row) => row.try_get::<_, i32>(0)?,
+            Err(error) if is_unavailable(error.code()) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        if process == processes[1 - index] || ![0, process].contains(&processes[index]) {
+            return Ok(true);
+        }
+        processes[index] = process;
+    }
+    Ok(false)
+}
+
 /// A server that accepts connections may still not answer.
 pub(super) async fn within<T, E: Into<StoreError>>(
     limit: Duration,
@@ -194,6 +354,27 @@ pub(super) async fn within<T, E: Into<StoreError>>(
         .map_err(Into::into)
 }
 
+/// As [`within`], and repeats a call that conflicted with others.
+pub(super) async fn repeated<T, C: Future<Output = Result<T, StoreError>>>(
+    limit: Duration,
+    call: impl Fn() -> C,
+) -> Result<T, StoreError> {
+    let repeating = async {
+        loop {
+            match call().await {
+                Err(error) if is_in_use(&error) => {}
+                done => return done,
+            }
+        }
+    };
+    within(limit, repeating).await
+}
+
+/// Whether a repetition may succeed: a table is in use, or the statement conflicted with another one.
 pub(super) fn is_in_use(cause: &StoreError) -> bool {
-    matches!(cause, StoreError::Postgres(cause) if cause.sql_state() == Some(&SqlState::LOCK_NOT_AVAILABLE))
+    let StoreError::Postgres(cause) = cause else {
+        return false;
+    };
+    let state = cause.sql_state();
+    state == Some(&SqlState::LOCK_NOT_AVAILABLE) || is_conflict(state)
 }

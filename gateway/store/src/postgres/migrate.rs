@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, Transaction};
 
 use super::{
-    connect::{is_in_use, is_unavailable, within},
+    connect::{is_in_use, within},
     statements::read,
 };
 use crate::{
@@ -14,15 +14,22 @@ use crate::{
     schema::{Applied, Migration, RAISE_NEEDS, Schema},
 };
 
-/// Number of the advisory lock: the bytes of "signpost", so that no other program uses it.
-const LOCK: i64 = 0x7369_676e_706f_7374;
-/// Attempts without advisory locks (one process migrates; the attempts of the others fail, and they retry), and while a
-/// table is in use for longer than [`SESSION`] allows.
+/// Attempts while a table is in use for longer than [`LIMITS`] allows.
 const ATTEMPTS: u32 = 20;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// No timeout, except for waiting for a table's lock: other programs' statements queue behind that wait.
-const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '1s'";
+/// No timeout, except for waiting for a table's lock: other programs' statements queue behind that wait. For the transaction
+/// only: a pooler may give its connection to others.
+const LIMITS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '1s'; \
+                      SET LOCAL idle_in_transaction_session_timeout = '10s'";
+
+/// The lease of the process that migrates: a row of its transaction. The same row of another process waits until that
+/// transaction ends, also because its process or connection died. Unlike advisory locks, this needs nothing of the
+/// connection, which a pooler may give to others, and holds on engines without such locks.
+pub(super) const LEASE: &str = "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
+                     VALUES ('lease', 0, '', '', '', 0, '')";
+/// Nobody sees the row, but it still makes others wait.
+const END_LEASE: &str = "DELETE FROM migrations WHERE owner = 'lease'";
 
 const HISTORY: &str = "CREATE TABLE IF NOT EXISTS migrations (
     owner       TEXT        NOT NULL,
@@ -36,7 +43,6 @@ const HISTORY: &str = "CREATE TABLE IF NOT EXISTS migrations (
     PRIMARY KEY (owner, number)
 )";
 
-/// Asked first: a program may have no right to create tables once they exist.
 const HAS_HISTORY: &str = "SELECT to_regclass('migrations') IS NOT NULL";
 
 const APPLIED: &str = "SELECT name, postgres AS statements, oldest, program FROM migrations \
@@ -70,72 +76,36 @@ pub(super) async fn migrate(
     program: &str,
     limit: Duration,
 ) -> Result<(), OpenError> {
-    let refused = |cause| OpenError::Server {
-        server: server.to_owned(),
-        cause,
-    };
-    let set = within(limit, client.batch_execute(SESSION)).await;
-    set.map_err(refused)?;
-    let is_locked = match lock(client, limit).await {
-        Ok(()) => true,
-        Err(StoreError::Postgres(cause)) if is_unavailable(cause.sql_state()) => false,
-        Err(error) => return Err(refused(error)),
-    };
-    let migrated = try_migrate(client, schema, program, is_locked, limit).await;
-    if is_locked {
-        let unlocked = client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]);
-        within(limit, unlocked).await.map_err(refused)?;
-    }
-    migrated.map_err(|cause| OpenError::Schema {
-        database: server.to_owned(),
-        cause: Box::new(cause),
-    })
-}
-
-/// Waits for the lock without a timeout: another process may migrate large tables.
-async fn lock(client: &Client, limit: Duration) -> Result<(), StoreError> {
-    // Tried first, so that the log can say what the start waits for.
-    let tried = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
-    if within(limit, tried).await?.try_get(0)? {
-        return Ok(());
-    }
-    tracing::info!("another process is migrating the database: waiting for it to finish");
-    client
-        .batch_execute(&format!(
-            "SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); {SESSION}"
-        ))
-        .await?;
-    Ok(())
-}
-
-async fn try_migrate(
-    client: &mut Client,
-    schema: &Schema<'_>,
-    program: &str,
-    is_locked: bool,
-    limit: Duration,
-) -> Result<(), SchemaError> {
-    let mut attempts = 1..ATTEMPTS;
+    let (mut attempts, mut is_waiting) = (1..ATTEMPTS, false);
     loop {
-        let error = match migrate_once(client, schema, program, limit).await {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
-        };
-        let may_succeed_later = match &error {
-            // A server that hangs: further attempts would hold up the start for minutes.
-            SchemaError::Store(StoreError::TimedOut) => false,
-            SchemaError::Failed { cause, .. } | SchemaError::Store(cause) => {
-                !is_locked || is_in_use(cause)
+        match migrate_once(client, schema, program, limit).await {
+            Ok(Done::Migrated) => return Ok(()),
+            // However long: another process may migrate large tables.
+            Ok(Done::Leased) if !std::mem::replace(&mut is_waiting, true) => {
+                tracing::info!(
+                    "another process is migrating the database: waiting for it to finish"
+                );
             }
-            // What another process has committed meanwhile looks like this one's.
-            SchemaError::NotOwn { .. } => !is_locked,
-            _ => false,
-        };
-        if !may_succeed_later || attempts.next().is_none() {
-            return Err(error);
+            Ok(Done::Leased) => {}
+            Err(SchemaError::Failed { cause, .. } | SchemaError::Store(cause))
+                if is_in_use(&cause) && attempts.next().is_some() => {}
+            Err(cause) => {
+                return Err(OpenError::Schema {
+                    database: server.to_owned(),
+                    cause: Box::new(cause),
+                });
+            }
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// How an attempt ended.
+enum Done {
+    /// Nothing is missing any more.
+    Migrated,
+    /// Another process has the lease.
+    Leased,
 }
 
 async fn migrate_once(
@@ -143,39 +113,67 @@ async fn migrate_once(
     schema: &Schema<'_>,
     program: &str,
     limit: Duration,
-) -> Result<(), SchemaError> {
+) -> Result<Done, SchemaError> {
     let transaction = within(limit, client.transaction()).await?;
+    within(limit, transaction.batch_execute(LIMITS)).await?;
+    // Without the lease: a role that may create and write nothing can still use what is complete.
+    let exists = within(limit, transaction.query_one(HAS_HISTORY, &[])).await?;
+    if exists.try_get(0).map_err(StoreError::from)? {
+        let applied = within(limit, applied(&transaction, schema.owner)).await?;
+        let is_complete = schema.missing(&applied, |own| own.postgres)?.is_empty();
+        if is_complete && !schema.raises_needs(&applied) {
+            return Ok(Done::Migrated);
+        }
+    }
+    let leased = within(
+        limit,
+        transaction.batch_execute(&format!("{HISTORY}; {LEASE}")),
+    )
+    .await;
+    match leased {
+        Err(error) if is_in_use(&error) || error.is_duplicate() => return Ok(Done::Leased),
+        leased => leased?,
+    }
     let applied = within(limit, applied(&transaction, schema.owner)).await?;
-    let missing = schema.missing(&applied, |own| own.postgres)?;
+    apply_missing(&transaction, schema, &applied, program).await?;
+    transaction
+        .batch_execute(END_LEASE)
+        .await
+        .map_err(StoreError::from)?;
+    transaction.commit().await.map_err(StoreError::from)?;
+    Ok(Done::Migrated)
+}
+
+async fn apply_missing(
+    transaction: &Transaction<'_>,
+    schema: &Schema<'_>,
+    applied: &[Applied],
+    program: &str,
+) -> Result<(), SchemaError> {
+    let missing = schema.missing(applied, |own| own.postgres)?;
     if missing.is_empty() {
-        if schema.raises_needs(&applied) {
+        if schema.raises_needs(applied) {
             let needs = i64::try_from(schema.oldest).unwrap_or(i64::MAX);
             let raised = transaction
                 .execute(RAISE_NEEDS, &[&schema.owner, &needs])
                 .await;
             raised.map_err(StoreError::from)?;
-            transaction.commit().await.map_err(StoreError::from)?;
         }
         return Ok(());
     }
-    let before = rows(&transaction, OBJECTS).await?;
+    let before = rows(transaction, OBJECTS).await?;
     for (migration, number) in missing.iter().zip(applied.len() + 1..) {
-        let done = apply(&transaction, schema, migration, number, program).await;
+        let done = apply(transaction, schema, migration, number, program).await;
         done.map_err(|cause| SchemaError::failed(schema.owner, migration.name, cause))?;
     }
     let (after, columns) = (
-        rows(&transaction, OBJECTS).await?,
-        rows(&transaction, COLUMNS).await?,
+        rows(transaction, OBJECTS).await?,
+        rows(transaction, COLUMNS).await?,
     );
-    schema.check(before, after, &columns)?;
-    Ok(transaction.commit().await.map_err(StoreError::from)?)
+    schema.check(before, after, &columns)
 }
 
 async fn applied(all: &Transaction<'_>, owner: &str) -> Result<Vec<Applied>, StoreError> {
-    let exists = all.query_one(HAS_HISTORY, &[]).await?;
-    if !exists.try_get::<_, bool>(0)? {
-        all.batch_execute(HISTORY).await?;
-    }
     read(&all.query(APPLIED, &[&owner]).await?)
 }
 

@@ -1,4 +1,4 @@
-//! A pooled connection in use: prepares each statement once, and applies the timeout.
+//! A pooled connection in use: prepares each statement once, applies the timeout, and repeats what conflicted.
 //!
 //! A call may be dropped while the server executes its statement. The connection stays in use, and keeps its slot in
 //! the pool, until the statement has ended. Otherwise the next call would wait behind that statement, or dropped calls
@@ -7,8 +7,9 @@
 //! `statement_timeout` limits it.
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -16,9 +17,16 @@ use std::{
 
 use deadpool_postgres::Object;
 use tokio::{runtime::Handle, time::timeout};
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{
+    Row,
+    error::SqlState,
+    types::{ToSql, Type},
+};
 
-use super::Shared;
+use super::{
+    Abilities, Shared,
+    connect::{is_conflict, is_of_other_session},
+};
 use crate::{
     StoreError,
     statistics::{Statistics, in_micros},
@@ -29,6 +37,14 @@ pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Margin above the server's own statement timeout, so that its error arrives first.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// Attempts of a statement that conflicts with other ones, as engines that serialize transactions report them.
+const ATTEMPTS: u32 = 10;
+
+/// A parameter and its type.
+type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
+/// The types of parameters, by the text of their statement.
+pub(super) type Types = Arc<Mutex<HashMap<String, Arc<[Type]>>>>;
 
 /// A connection from the pool. If a statement is in flight when it is dropped, it returns to the pool when that ends,
 /// or is closed if that takes too long.
@@ -42,6 +58,8 @@ pub struct Session {
     /// The wait for the connection in microseconds, until the first call has added it to its duration.
     waited: AtomicU64,
     statistics: Arc<Statistics>,
+    abilities: Arc<OnceLock<Abilities>>,
+    types: Types,
 }
 
 impl Session {
@@ -53,6 +71,8 @@ impl Session {
             is_unusable: AtomicBool::new(false),
             waited: AtomicU64::new(in_micros(waited)),
             statistics: Arc::clone(&shared.statistics),
+            abilities: Arc::clone(&shared.abilities),
+            types: Arc::clone(&shared.types),
         }
     }
 
@@ -63,9 +83,14 @@ impl Session {
     /// The server returns an error or does not answer in time, or the connection is lost.
     pub async fn query(&self, sql: &str, values: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
         let client = self.client();
-        self.with_timeout(async {
-            let statement = client.prepare_cached(sql).await?;
-            client.query(&statement, values).await
+        self.with_timeout(|| async {
+            match self.typed(sql, values).await? {
+                Some(typed) => client.query_typed(sql, &typed).await,
+                None => {
+                    let statement = client.prepare_cached(sql).await?;
+                    client.query(&statement, values).await
+                }
+            }
         })
         .await
     }
@@ -76,12 +101,9 @@ impl Session {
     ///
     /// As [`Self::query`], or there are no or several rows.
     pub async fn query_one(&self, sql: &str, values: Parameters<'_>) -> Result<Row, StoreError> {
-        let client = self.client();
-        self.with_timeout(async {
-            let statement = client.prepare_cached(sql).await?;
-            client.query_one(&statement, values).await
-        })
-        .await
+        let mut rows = self.query(sql, values).await?;
+        let row = rows.pop().filter(|_| rows.is_empty());
+        row.ok_or(StoreError::Malformed("the number of rows"))
     }
 
     /// Writes; returns the number of rows changed or returned.
@@ -91,34 +113,91 @@ impl Session {
     /// As [`Self::query`].
     pub async fn execute(&self, sql: &str, values: Parameters<'_>) -> Result<u64, StoreError> {
         let client = self.client();
-        self.with_timeout(async {
-            let statement = client.prepare_cached(sql).await?;
-            client.execute(&statement, values).await
+        self.with_timeout(|| async {
+            match self.typed(sql, values).await? {
+                Some(typed) => client.execute_typed(sql, &typed).await,
+                None => {
+                    let statement = client.prepare_cached(sql).await?;
+                    client.execute(&statement, values).await
+                }
+            }
         })
         .await
         .inspect(|_| self.statistics.server_takes_writes())
     }
 
-    /// Runs a query that reads `tables`, and fails if the server takes no writes.
+    /// The parameters with their types, if a pooler between keeps no prepared statement. The server names the types once
+    /// for each text: in a transaction, which keeps the connection to it.
+    async fn typed<'a>(
+        &self,
+        sql: &str,
+        values: Parameters<'a>,
+    ) -> Result<Option<Vec<Typed<'a>>>, tokio_postgres::Error> {
+        if !self.abilities.get().is_some_and(Abilities::is_pooled) {
+            return Ok(None);
+        }
+        let known = self
+            .types
+            .lock()
+            .expect("no thread panics")
+            .get(sql)
+            .cloned();
+        let types = match known {
+            Some(types) => types,
+            None => {
+                // If the call is dropped meanwhile, the connection must not return to the pool.
+                self.is_unusable.store(true, Ordering::Relaxed);
+                let client = self.client();
+                client.batch_execute("BEGIN").await?;
+                let described = client.prepare(sql).await;
+                let types = described.map(|statement| Arc::from(statement.params()));
+                client.batch_execute("COMMIT").await?;
+                self.is_unusable.store(false, Ordering::Relaxed);
+                let types: Arc<[Type]> = types?;
+                let mut all = self.types.lock().expect("no thread panics");
+                all.insert(sql.to_owned(), Arc::clone(&types));
+                types
+            }
+        };
+        Ok(Some(
+            values.iter().copied().zip(types.iter().cloned()).collect(),
+        ))
+    }
+
+    /// Runs a query that reads `tables`, and fails if the server takes no writes, or none of this role.
     ///
     /// # Errors
     ///
     /// As [`Self::query`], or [`StoreError::NotWritable`].
     pub(super) async fn probe(&self, tables: &str) -> Result<(), StoreError> {
         // A replica, or a primary after a failover, answers reads: only this setting says that it takes no writes.
-        let probe = format!("{tables}, current_setting('transaction_read_only') = 'on'");
-        if self.query_one(&probe, &[]).await?.try_get(1)? {
+        let probe = format!(
+            "{tables}, current_setting('transaction_read_only') = 'on', CAST(current_user AS text), \
+             has_table_privilege('logins', 'INSERT') OR has_table_privilege('applications', 'INSERT')"
+        );
+        let row = self.query_one(&probe, &[]).await?;
+        if row.try_get(1)? {
             self.leave();
-            return Err(StoreError::NotWritable("the database is read-only"));
+            return Err(StoreError::NotWritable("the database is read-only".into()));
+        }
+        if !row.try_get::<_, bool>(3)? {
+            let role: String = row.try_get(2)?;
+            let reason = format!("the database role {role} may only read");
+            return Err(StoreError::NotWritable(reason.into()));
         }
         self.statistics.server_takes_writes();
         Ok(())
     }
 
-    /// Closes this connection and all that are idle. The next one asks the resolver again, and may find another server.
+    /// The next connection asks the resolver again, and may find another server.
     fn leave(&self) {
-        self.is_unusable.store(true, Ordering::Relaxed);
         self.statistics.server_was_left();
+        self.close_all();
+    }
+
+    /// Closes this connection and all that are idle.
+    fn close_all(&self) {
+        self.is_unusable.store(true, Ordering::Relaxed);
         if let Some(pool) = Object::pool(self.client()) {
             pool.retain(|_, _| false);
         }
@@ -130,23 +209,34 @@ impl Session {
             .expect("the connection is taken by drop only")
     }
 
-    async fn with_timeout<T>(
+    async fn with_timeout<T, W: Future<Output = Result<T, tokio_postgres::Error>>>(
         &self,
-        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        work: impl Fn() -> W,
     ) -> Result<T, StoreError> {
         let begun_at = Instant::now();
         // Only the first call of a session has waited for its connection.
         let waited = Duration::from_micros(self.waited.swap(0, Ordering::Relaxed));
         // Until the response is here: a call that is dropped in between stays counted, and `drop` waits for it.
         self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let work = async {
+            let mut repetitions = 1..ATTEMPTS;
+            loop {
+                match work().await {
+                    Err(error) if self.may_repeat(error.code()) && repetitions.next().is_some() => {
+                    }
+                    done => return done,
+                }
+            }
+        };
         // The server's own timeout comes first. This one is for a server or a network that no longer answers.
         let done = timeout(self.statement + GRACE, work).await;
         let is_success = matches!(done, Ok(Ok(_)));
         self.statistics
             .count_call(waited + begun_at.elapsed(), is_success);
         let Ok(done) = done else {
-            // Its response may still come, and the next statement would wait for it.
-            self.is_unusable.store(true, Ordering::Relaxed);
+            // Its response may still come, and the next statement would wait for it. If the server or its machine is frozen,
+            // all other connections to it are, too.
+            self.close_all();
             return Err(StoreError::TimedOut);
         };
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -155,6 +245,16 @@ impl Session {
             self.leave();
         }
         done
+    }
+
+    /// Whether the server has not executed the statement, or has rolled it back, and a repetition may succeed. Each call is
+    /// one statement.
+    fn may_repeat(&self, state: Option<&SqlState>) -> bool {
+        let is_pooled = is_of_other_session(state);
+        if let Some(abilities) = self.abilities.get().filter(|_| is_pooled) {
+            abilities.are_pooled();
+        }
+        is_pooled || is_conflict(state)
     }
 }
 

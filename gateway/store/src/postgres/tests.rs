@@ -73,6 +73,92 @@ async fn of_ten_concurrent_starts_one_migrates() {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 1));
 }
 
+/// Without advisory locks, which a pooler or an engine may not have.
+#[tokio::test]
+async fn a_migration_waits_for_one_of_another_owner_until_its_transaction_ends() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let (mut other, _connection) = database.connect().await.unwrap();
+    let lease = other.transaction().await.unwrap();
+    lease.batch_execute(migrate::LEASE).await.unwrap();
+    let note = Migration {
+        name: "V1__notes",
+        sqlite: "",
+        postgres: "CREATE TABLE v3_notes (id BIGINT PRIMARY KEY)",
+    };
+    let migrating = tokio::spawn({
+        let database = database.clone();
+        async move { database.migrate(&Schema::new("v3", &[note]), PROGRAM).await }
+    });
+    let session = database.session().await.unwrap();
+    let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while session
+        .query_one(is_waiting, &[])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        == 0
+    {
+        tokio::task::yield_now().await;
+    }
+    // Programs whose tables are complete start meanwhile.
+    open(&store).await;
+    assert!(!migrating.is_finished());
+    drop(lease);
+    migrating.await.unwrap().unwrap();
+    let leases = "SELECT count(*) FROM v3_notes, migrations WHERE owner = 'lease'";
+    assert_eq!(
+        session
+            .query_one(leases, &[])
+            .await
+            .unwrap()
+            .get::<_, i64>(0),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_role_that_may_only_read_is_named_and_no_connection_is_closed() {
+    let store = TestStore::postgres();
+    open(&store).await;
+    let reader = feed::with_role(&store, "reader", "");
+    let role = reader.config().get_user().unwrap().to_owned();
+    let grant = |rights| format!("GRANT {rights} ON ALL TABLES IN SCHEMA public TO {role}");
+    store.administer(&grant("SELECT"));
+    let database = PostgresDatabase::open(&reader, &settings(), PROGRAM)
+        .await
+        .unwrap();
+    let handle = Store::Postgres(database.clone());
+    let error = handle.probe().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("the database role {role} may only read")
+    );
+    assert_eq!(database.statistics().pool.idle, 1);
+    store.administer(&grant("INSERT"));
+    handle.probe().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_without_writes_is_refused_if_the_address_asks_for_them() {
+    let store = TestStore::postgres();
+    open(&store).await;
+    let mut config = server(&store).config().clone();
+    let name = config.get_dbname().unwrap().to_owned();
+    store.administer(&format!(
+        "ALTER DATABASE {name} SET default_transaction_read_only = on"
+    ));
+    config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+    let address = PostgresAddress::from_config(config);
+    let opened = PostgresDatabase::open(&address, &settings(), PROGRAM).await;
+    let error = opened.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    let OpenError::Server { cause, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(cause.to_string(), "no host of the database takes writes");
+}
+
 #[tokio::test]
 async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long() {
     let store = TestStore::postgres();
@@ -304,13 +390,12 @@ async fn tls_is_used_and_the_server_verified_as_sslmode_says() {
             let StoreAddress::Postgres(address) = address.parse().unwrap() else {
                 panic!("a server")
             };
-            let tls = connect::tls(&address, &settings)?;
-            let config = connect::config(&address, &settings);
+            let servers = Servers::new(&address, &settings)?;
             let refused = |cause| OpenError::Server {
                 server: address.to_string(),
                 cause,
             };
-            let (client, _notifications) = connect::connect(&config, &tls, &settings)
+            let (client, _notifications) = connect::connect(&servers, &settings)
                 .await
                 .map_err(refused)?;
             let used = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";

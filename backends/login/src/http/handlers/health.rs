@@ -22,10 +22,10 @@ pub(crate) async fn healthz() -> Json<Value> {
 pub(crate) async fn readyz(State(context): State<Context>) -> Result<Response, LoginError> {
     let state = &context.service.state;
     let (code, status) = match state.is_draining() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping".into()),
         false => match state.database.probe().await {
             Err(StoreError::NotWritable(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
-            probed => probed.map(|()| (StatusCode::OK, "ready"))?,
+            probed => probed.map(|()| (StatusCode::OK, "ready".into()))?,
         },
     };
     let body = json!({ "status": status, "version": context.version.as_str() });

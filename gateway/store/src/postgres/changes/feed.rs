@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, Statement, error::SqlState};
 
 use super::{
     CHANNEL,
@@ -77,7 +77,7 @@ impl Source {
     async fn open(database: &PostgresDatabase, sharing: Sharing) -> Result<Self, StoreError> {
         // The pool's comes first: if the server has one connection left, the pool would never get it while this one
         // is opened again and again.
-        let probing = match database.can_notify() {
+        let probing = match database.can_listen() {
             true => Some(database.session().await?),
             false => None,
         };
@@ -87,7 +87,7 @@ impl Source {
             Err(_) if sharing == Sharing::Allowed => return Ok(Self::Sharing),
             Err(cause) => return Err(cause),
         };
-        // Without `pg_notify`, nothing could prove that notifications arrive.
+        // Without `pg_notify`, nothing could prove that notifications arrive; behind a pooler they do not.
         let Some(probing) = probing else {
             return Ok(Self::Polling(client));
         };
@@ -218,7 +218,7 @@ impl Feed {
     /// A feed that listens, if this one polls only because it got no separate connection, and now gets one.
     async fn try_to_listen(&self) -> Result<Option<Self>, StoreError> {
         let database = &self.database;
-        if !matches!(self.source, Source::Sharing) || !database.can_notify() {
+        if !matches!(self.source, Source::Sharing) || !database.can_listen() {
             return Ok(None);
         }
         match Source::open(database, Sharing::TooSoon).await {
@@ -234,22 +234,22 @@ impl Feed {
     async fn poll(&mut self) -> Result<Vec<Change>, StoreError> {
         let (database, begun_at) = (&self.database, Instant::now());
         let rows = match &self.source {
+            // The server sends notifications of earlier changes before the response, on the same connection.
             Source::Listening {
                 client,
                 not_notified,
                 ..
-            } => {
-                // The server sends notifications of earlier changes before the response, on the same connection.
-                match within(HEARTBEAT_TIMEOUT, client.query(not_notified, &[])).await {
-                    // Nothing was read.
-                    Err(error) if is_in_use(&error) => return Ok(Vec::new()),
-                    rows => rows?,
-                }
-            }
+            } => within(HEARTBEAT_TIMEOUT, client.query(not_notified, &[])).await,
+            // Not prepared: a pooler may not keep what is.
             Source::Polling(client) => {
-                within(database.call_timeout(), client.query(ALL, &[])).await?
+                within(database.call_timeout(), client.query_typed(ALL, &[])).await
             }
-            Source::Sharing => database.session().await?.query(ALL, &[]).await?,
+            Source::Sharing => database.session().await?.query(ALL, &[]).await,
+        };
+        let rows = match rows {
+            // Nothing was read.
+            Err(error) if is_in_use(&error) => return Ok(Vec::new()),
+            rows => rows?,
         };
         let changes = self.seen.new_changes(&rows)?;
         database.counters().feed_was_read(begun_at);
@@ -278,6 +278,10 @@ async fn is_notified(
 ) -> Result<bool, StoreError> {
     match client.batch_execute(&format!("LISTEN {CHANNEL}")).await {
         Ok(()) => {}
+        // A replica: another server has the changes, and permits `LISTEN`.
+        Err(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            return Err(error.into());
+        }
         Err(error) if error.as_db_error().is_some() => return Ok(false),
         Err(error) => return Err(error.into()),
     }

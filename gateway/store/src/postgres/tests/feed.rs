@@ -24,7 +24,7 @@ fn item(topic: Topic, key: &[u8]) -> Change {
 }
 
 /// The address with a new role.
-fn with_role(store: &TestStore, what: &str, further: &str) -> PostgresAddress {
+pub(super) fn with_role(store: &TestStore, what: &str, further: &str) -> PostgresAddress {
     let mut config = server(store).config().clone();
     let role = format!("{what}_of_{}", config.get_dbname().unwrap());
     store.administer(&format!(

@@ -95,6 +95,31 @@ async fn calls_to_a_silent_server_time_out_and_its_connections_are_closed() {
     session.query("SELECT 1", &[]).await.unwrap();
 }
 
+/// As a primary that is frozen, or whose machine is: its kernel still accepts connections.
+#[tokio::test]
+async fn of_several_hosts_one_that_accepts_and_does_not_answer_is_passed_over() {
+    let store = TestStore::postgres();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let real = server(&store).config().clone();
+    let mut both = Config::new();
+    for port in [silent.local_addr().unwrap().port(), real.get_ports()[0]] {
+        both.host("127.0.0.1").port(port);
+    }
+    both.user(real.get_user().unwrap())
+        .password(real.get_password().unwrap())
+        .dbname(real.get_dbname().unwrap());
+    let address = PostgresAddress::from_config(both);
+    let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
+    silent.accept().await.unwrap();
+    // Later connections begin with the host that answered.
+    let (one, _two) = (database.session().await, database.session().await.unwrap());
+    one.unwrap().query("SELECT 1", &[]).await.unwrap();
+    let tried = tokio::time::timeout(Duration::from_millis(50), silent.accept()).await;
+    tried.expect_err("the silent host was tried again");
+}
+
 #[tokio::test]
 async fn an_opening_that_gets_no_answer_after_it_has_connected_times_out() {
     let store = TestStore::postgres();

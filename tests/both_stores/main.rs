@@ -62,6 +62,10 @@ mod gateways;
 mod rejections;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.
 mod store_faults;
+// A primary that fails over to another server.
+mod failover;
+// Poolers and limited engines between the programs and their Postgres.
+mod fronts;
 // A gateway during an outage of its Postgres: stale data, `/readyz`, the snapshot.
 mod store_outage;
 // Signatures that any number of gateways accept once.

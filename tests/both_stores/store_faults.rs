@@ -35,7 +35,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// Limit for a program's recovery, once the store is available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-fn quick() -> StackBuilder {
+pub(crate) fn quick() -> StackBuilder {
     Stack::builder().multi().gateway(QUICK).backends(QUICK)
 }
 
@@ -148,7 +148,7 @@ async fn restart_feeds(stack: &mut Stack) {
     }
 }
 
-async fn login_begins(client: &SignedClient) -> Option<()> {
+pub(crate) async fn login_begins(client: &SignedClient) -> Option<()> {
     let response = client.post("/login").signed().send().await;
     (response.status == 200).then_some(())
 }
@@ -227,15 +227,15 @@ async fn login_is_rejected(client: &SignedClient) -> Option<()> {
 }
 
 /// A client with a cached application and credential, which calls all the time.
-struct Steady {
+pub(crate) struct Steady {
     is_stopping: Arc<AtomicBool>,
     calls: JoinHandle<Record>,
 }
 
 impl Steady {
-    const USER: &str = "ada";
+    pub(crate) const USER: &str = "ada";
 
-    async fn start(client: &SignedClient) -> Self {
+    pub(crate) async fn start(client: &SignedClient) -> Self {
         let login = log_in_by_polling(client, Self::USER).await;
         let is_stopping = Arc::new(AtomicBool::new(false));
         let (client, seen) = (client.clone(), Arc::clone(&is_stopping));
@@ -264,7 +264,7 @@ impl Steady {
         }
     }
 
-    async fn stop(self) -> Record {
+    pub(crate) async fn stop(self) -> Record {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.calls.await.unwrap()
     }
@@ -272,6 +272,16 @@ impl Steady {
 
 /// Every rejection has a clear reason, and every response comes in time.
 fn failures_are_clear(record: &Record) {
+    rejections_are_clear(record);
+    for sent in &record.sent {
+        let waits = if sent.what == "check" { 5 } else { 0 };
+        let longest = ANSWER_TIMEOUT + Duration::from_secs(waits);
+        assert!(sent.duration() < longest, "{sent}");
+    }
+}
+
+/// Every rejection has a clear reason.
+pub(crate) fn rejections_are_clear(record: &Record) {
     for sent in record.failed() {
         match &sent.outcome {
             Outcome::Rejected(503, text) if text.contains("store_unavailable") => {}
@@ -280,15 +290,14 @@ fn failures_are_clear(record: &Record) {
             _ => panic!("{sent}"),
         }
     }
-    for sent in &record.sent {
-        let waits = if sent.what == "check" { 5 } else { 0 };
-        let longest = ANSWER_TIMEOUT + Duration::from_secs(waits);
-        assert!(sent.duration() < longest, "{sent}");
-    }
 }
 
 /// An interrupted login can still be completed, or has an outcome, or gets one at the callback's deadline.
-async fn interrupted_logins_are_clear(stack: &Stack, client: &SignedClient, record: &Record) {
+pub(crate) async fn interrupted_logins_are_clear(
+    stack: &Stack,
+    client: &SignedClient,
+    record: &Record,
+) {
     let store = stack.store();
     // The deadline has passed now.
     store.query("UPDATE logins SET claimed_until = 0 WHERE status = 'exchanging'");

@@ -73,6 +73,7 @@ documents_with_commands! {
     the_commands_for_operators_work: "conf/README.md" in_a_copy,
     the_commands_for_a_deployment_work: "conf/guides/deploy.md" in_a_copy,
     the_commands_for_operation_work: "conf/guides/operate.md" in_a_copy,
+    the_commands_of_a_failover_work: "conf/guides/postgres.md" in_the_project,
     the_commands_for_many_applications_work: "conf/guides/applications.md" in_a_copy,
     the_commands_of_the_management_api_work: "conf/guides/management-api.md" in_a_copy,
     the_commands_for_versions_work: "conf/guides/versions.md" in_a_copy,

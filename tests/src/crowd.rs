@@ -7,9 +7,12 @@ mod person;
 mod record;
 mod store_check;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::task::JoinSet;
@@ -18,7 +21,7 @@ use self::person::Person;
 pub use self::record::{Damage, Interrupted, Login, Outcome, Record, Sent};
 use crate::{
     stack::{Application, Stack},
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, within},
 };
 
 /// A running crowd.
@@ -57,16 +60,28 @@ impl Crowd {
     ///
     /// When a user does not in time.
     pub async fn wait_for_new_logins(&self) {
+        self.wait_longer_for_new_logins(WAIT_TIMEOUT).await;
+    }
+
+    /// As [`Self::wait_for_new_logins`], after damage that logins may have waited for.
+    ///
+    /// # Panics
+    ///
+    /// When a user does not in this time.
+    pub async fn wait_longer_for_new_logins(&self, timeout: Duration) {
         // Two, because the login in flight may have been started before.
         let wanted: Vec<u64> = self.counts().map(|count| count + 2).collect();
-        until("another login by each user", || async {
+        let done = within(timeout, || async {
             let is_done = self
                 .counts()
                 .zip(&wanted)
                 .all(|(count, wanted)| count >= *wanted);
             is_done.then_some(())
-        })
-        .await;
+        });
+        assert!(
+            done.await.is_some(),
+            "not each user logged in within {timeout:?}"
+        );
     }
 
     /// Stops all users after their current login, and returns the combined record.

@@ -2,6 +2,8 @@
 //!
 //! Both are created by `scripts/postgres`.
 
+mod cluster;
+mod limited;
 mod session;
 
 use std::{
@@ -11,7 +13,7 @@ use std::{
     thread,
 };
 
-pub use self::session::Session;
+pub use self::{cluster::PostgresCluster, limited::LimitedEngine, session::Session};
 use crate::folder::Folder;
 
 /// Environment variable with the administrator address of the shared server.
@@ -100,6 +102,43 @@ impl PostgresServer {
         script("thaw", self.folder.path());
     }
 
+    /// Creates a standby of it, for which each of its commits waits.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let folder = Folder::create();
+        let mut standby = Self {
+            address: String::new(),
+            folder,
+        };
+        standby.address = standby.follow(self);
+        standby
+    }
+
+    /// Makes it a standby of another server, for which each commit waits, with the same address as before.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn follow(&self, primary: &Self) -> String {
+        let path = script_path();
+        let mut command = Command::new(path);
+        let folders = [self.folder.path(), primary.folder.path()];
+        output_of(command.arg("follow").args(folders)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Makes a standby a primary without standby.
+    ///
+    /// # Panics
+    ///
+    /// When that fails.
+    pub fn promote(&self) {
+        script("promote", self.folder.path());
+    }
+
     /// Starts it after a stop, and waits until it accepts connections.
     ///
     /// # Panics
@@ -129,8 +168,16 @@ fn script(task: &str, folder: &Path) -> String {
 }
 
 fn run_script(task: &str, folder: &Path) -> Result<String, String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
-    let output = Command::new(path).arg(task).arg(folder).output();
+    output_of(Command::new(script_path()).arg(task).arg(folder))
+}
+
+const fn script_path() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres")
+}
+
+/// The output of a script, or its errors.
+fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = command.output();
     let output = output.expect("the script can be run");
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

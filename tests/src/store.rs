@@ -1,11 +1,16 @@
 //! The store of a stack, of the kind that the test run uses, and direct access to it for tests.
 
+mod front;
 mod postgres;
 mod sqlite;
 
 use std::{any::Any, env, fmt::Debug, path::Path};
 
-pub use self::{postgres::PostgresStore, sqlite::SqliteStore};
+pub use self::{
+    front::{FRONT, Front},
+    postgres::PostgresStore,
+    sqlite::SqliteStore,
+};
 use crate::{postgres::shared_server, rows::Rows};
 
 /// A kind of store.
@@ -61,7 +66,10 @@ impl StoreKind {
     pub fn create(self, folder: &Path) -> Box<dyn Store> {
         match self {
             Self::Sqlite => Box::new(SqliteStore::new(folder)),
-            Self::Postgres => Box::new(PostgresStore::create(&shared_server())),
+            Self::Postgres => {
+                let store = PostgresStore::create(&shared_server());
+                Box::new(store.behind(Front::chosen()))
+            }
         }
     }
 }
@@ -73,6 +81,11 @@ pub trait Store: Debug + Send + Sync {
 
     /// Its address, as in the `store` setting.
     fn address(&self) -> String;
+
+    /// Its address past what may stand before it.
+    fn direct_address(&self) -> String {
+        self.address()
+    }
 
     /// The password in its address, not escaped.
     fn password(&self) -> Option<&str>;

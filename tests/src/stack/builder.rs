@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     folder::Folder,
-    postgres::PostgresServer,
+    postgres::{PostgresCluster, PostgresServer},
     program::{Instance, Program},
     recording_backend::RecordingBackend,
     signed_client::http_client,
-    store::{PostgresStore, Store, StoreKind},
+    store::{Front, PostgresStore, Store, StoreKind},
 };
 
 /// A stack that is not started yet.
@@ -30,6 +30,7 @@ pub struct StackBuilder {
     backend: Option<SocketAddr>,
     is_multi: bool,
     server: Option<String>,
+    front: Option<Front>,
 }
 
 impl StackBuilder {
@@ -52,12 +53,13 @@ impl StackBuilder {
             backend: None,
             is_multi: false,
             server: None,
+            front: None,
         }
     }
 
     /// Adds to the gateway's file, or replaces its keys. Placeholders: `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are
     /// addresses, and `$V1-1` is the address of the second v1. `$LISTEN` is the program's own address. `$FOLDER` is the
-    /// stack's folder, `$STORE` its store.
+    /// stack's folder, `$STORE` its store, `$DIRECT` the store past what stands before it.
     #[must_use]
     pub fn gateway(self, toml: &str) -> Self {
         self.overriding(&[Program::Gateway], toml)
@@ -92,9 +94,23 @@ impl StackBuilder {
 
     /// Stores everything on the test's own Postgres server, whichever store the run uses.
     #[must_use]
-    pub fn on_server(mut self, server: &PostgresServer) -> Self {
-        self.server = Some(server.address().to_owned());
+    pub fn on_server(self, server: &PostgresServer) -> Self {
+        self.on_servers(server.address())
+    }
+
+    /// Stores everything on the test's own servers: this address names them all for an administrator.
+    #[must_use]
+    pub fn on_servers(mut self, address: &str) -> Self {
+        self.server = Some(address.to_owned());
         self
+    }
+
+    /// Stores everything on the test's own servers, of which one takes writes: `$STORE` names them all, and `$DIRECT` the
+    /// proxy before them.
+    #[must_use]
+    pub fn on_cluster(mut self, cluster: &PostgresCluster) -> Self {
+        self.front = Some(Front::Hosts(cluster.hosts().to_owned()));
+        self.on_servers(cluster.address())
     }
 
     /// Removes a key from the default file.
@@ -243,7 +259,7 @@ impl StackBuilder {
 
     fn create_store(&self, folder: &Folder) -> Box<dyn Store> {
         if let Some(server) = &self.server {
-            return Box::new(PostgresStore::create(server));
+            return Box::new(PostgresStore::create(server).behind(self.front.clone()));
         }
         let has_backend = [Program::V1, Program::V2, Program::All]
             .iter()

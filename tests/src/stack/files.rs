@@ -140,7 +140,8 @@ impl Files {
             .addresses
             .fill_in(&text, instance)
             .replace("$FOLDER", &self.path().display().to_string())
-            .replace("$STORE", &self.store.address());
+            .replace("$STORE", &self.store.address())
+            .replace("$DIRECT", &self.store.direct_address());
         let path = self.folder.write(&format!("{instance}.toml"), &text);
         // It has secrets.
         make_private(&path);

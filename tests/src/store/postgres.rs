@@ -6,9 +6,10 @@ use std::{
     thread,
 };
 
-use url::Url;
-
-use super::{Lock, Store, StoreKind};
+use super::{
+    Lock, Store, StoreKind,
+    front::{Front, Running},
+};
 use crate::{
     postgres::{Session, binaries},
     rows::Rows,
@@ -20,7 +21,8 @@ use crate::{
 pub struct PostgresStore {
     administrator: String,
     name: String,
-    address: Url,
+    /// What stands before it, and the address for the programs.
+    front: Option<(Box<dyn Running>, String)>,
 }
 
 /// A password that must be escaped in an address, so that the tests notice code that loses the escapes.
@@ -38,12 +40,6 @@ impl PostgresStore {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("signpost_test_{}_{number}", process::id());
-        let mut address: Url = administrator.parse().expect("the script prints an address");
-        address.set_path(&name);
-        address.set_username(&name).expect("it names a server");
-        address
-            .set_password(Some(PASSWORD_ESCAPED))
-            .expect("it names a server");
         let server = Session::open(administrator);
         // An earlier process with the same id may have been killed before it removed its database.
         for statement in removal(&name) {
@@ -56,8 +52,15 @@ impl PostgresStore {
         Self {
             administrator: administrator.to_owned(),
             name,
-            address,
+            front: None,
         }
+    }
+
+    /// The same database, with something between it and the programs.
+    #[must_use]
+    pub fn behind(mut self, front: Option<Front>) -> Self {
+        self.front = front.map(|front| front.start(&self.direct_address(), PASSWORD));
+        self
     }
 
     /// Number of connections that the programs have to it.
@@ -72,16 +75,22 @@ impl PostgresStore {
         Session::open(&self.administrator)
     }
 
-    /// The address of the database, for an administrator.
-    fn administrator_address(&self) -> Url {
-        let mut address: Url = self.administrator.parse().expect("it was parsed before");
-        address.set_path(&self.name);
-        address
+    /// The administrator's address, which may name several servers, with this database, and with another login.
+    fn address_for(&self, login: Option<&str>) -> String {
+        let (administrator, rest) = self
+            .administrator
+            .split_once('@')
+            .expect("the script prints an address");
+        let (hosts, rest) = rest.split_once('/').expect("it names a database");
+        let parameters = rest.find('?').map_or("", |at| &rest[at..]);
+        let login = login.map(|login| format!("postgres://{login}"));
+        let login = login.as_deref().unwrap_or(administrator);
+        format!("{login}@{hosts}/{}{parameters}", self.name)
     }
 
     /// Connects to the database as administrator.
     fn open(&self) -> Session {
-        Session::open(self.administrator_address().as_str())
+        Session::open(&self.address_for(None))
     }
 
     fn tables(&self, session: &Session) -> Vec<String> {
@@ -106,7 +115,12 @@ impl Store for PostgresStore {
     }
 
     fn address(&self) -> String {
-        self.address.to_string()
+        let front = self.front.as_ref().map(|(_, address)| address.clone());
+        front.unwrap_or_else(|| self.direct_address())
+    }
+
+    fn direct_address(&self) -> String {
+        self.address_for(Some(&format!("{}:{PASSWORD_ESCAPED}", self.name)))
     }
 
     fn password(&self) -> Option<&str> {
@@ -137,7 +151,7 @@ impl Store for PostgresStore {
         ];
         let mut command = Command::new(binaries().join("pg_dump"));
         let command = command.args(options);
-        let output = command.arg(self.administrator_address().as_str()).output();
+        let output = command.arg(self.address_for(None)).output();
         let output = output.expect("pg_dump is installed");
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8_lossy(&output.stdout);
@@ -148,7 +162,7 @@ impl Store for PostgresStore {
     }
 
     fn load(&self, dump: &str) {
-        let session = Session::open(self.address.as_str());
+        let session = Session::open(&self.direct_address());
         session.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
         session.query(dump);
     }

@@ -43,10 +43,11 @@ const SOME: &str = "
     INSERT INTO usage_paths VALUES (20000, 'v1', 3, 0, 'GET', '/user', '2xx', 17, 1700000000000);
     INSERT INTO shadow_starts VALUES ('v1', 1700000000000);
     INSERT INTO shadow_tallies VALUES (zeroblob(16), 1700000000000, 'v1', 'v2', 'GET /user', '', '{\"pairs\":1}');
+    INSERT INTO replay_mark VALUES (1, 1700000000000);
 ";
 
 /// Their number, in the order of [`TABLES`].
-const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 1];
+const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 1, 1];
 
 /// Source and target.
 struct Pair {
@@ -173,6 +174,7 @@ async fn every_row_is_copied_unchanged() {
         ("usage_paths", 1),
         ("shadow_tallies", 1),
         ("shadow_starts", 1),
+        ("replay_mark", 1),
     ];
     assert_eq!(counted, expected);
     let (source, target) = (pair.source(), pair.target().await);

@@ -10,6 +10,8 @@
 mod versions;
 // Who uses which version: counts and report.
 mod version_report;
+// Endpoints that end before their version, and customers who need it longer.
+mod version_ends;
 // Copies of requests to another version, and what differs.
 mod shadows;
 // Login by redirect.

@@ -70,6 +70,10 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.link", "'https://acme.example/v3'"),
     ("versions.v1.brownouts", "['2026-12-02T10:00:00Z/PT2H']"),
     (
+        "versions.v1.endpoints",
+        "[{ paths = ['/x'], sunset = '2027-01-01' }]",
+    ),
+    (
         "versions.v1.unproven",
         "[{ request = 'GET /x', reason = 'tested' }]",
     ),

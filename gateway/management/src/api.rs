@@ -129,6 +129,7 @@ impl Api {
         );
         let rules = Rules {
             versions: versions.names_in_service(gateway.state.clock.now()),
+            configured: versions.names(),
             gateway_profile: sign.profile.clone(),
             allows_weak_keys: sign.allows_weak_keys,
         };

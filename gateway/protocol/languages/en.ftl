@@ -185,7 +185,10 @@ idempotency_conflict = This idempotency key was already used
     .detail = Other content was sent with this key. Use a new key for each new event or request.
 version_retired = This version has been retired
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] Only this path has ended, not the whole version.{ " " }
+           *[version] { "" }
+        }{ $versions ->
             [none] Ask the operator of this service which version to use.
            *[other] Move to one of these versions: { $versions }.
         }
@@ -243,7 +246,10 @@ no_healthy_backend = The service is down
     .detail = Try again in a moment.
 version_brownout = This version is switched off for a while
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] Only this path is concerned, not the whole version.{ " " }
+           *[version] { "" }
+        }{ $versions ->
             [none] It is to be retired. Until then, try again after the time given in the Retry-After header.
            *[other] It is to be retired: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
         }

@@ -183,7 +183,10 @@ idempotency_conflict = この冪等キーは使用済みです
     .detail = 内容の異なるものがこのキーで送信されています。新しいイベントやリクエストごとに新しいキーを使ってください。
 version_retired = このバージョンは提供を終了しました
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 終了したのはこのパスだけで、バージョン全体ではありません。
+           *[version] { "" }
+        }{ $versions ->
             [none] 使うべきバージョンをサービスの運用者に確認してください。
            *[other] 次のいずれかに移行してください: { $versions }。
         }
@@ -241,7 +244,10 @@ no_healthy_backend = サービスは停止しています
     .detail = 少し待ってからやり直してください。
 version_brownout = 一時的に停止中のバージョンです
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 対象はこのパスだけで、バージョン全体ではありません。
+           *[version] { "" }
+        }{ $versions ->
             [none] このバージョンは提供を終了する予定です。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
            *[other] このバージョンは提供を終了する予定です。次のいずれかに移行してください: { $versions }。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
         }

@@ -183,7 +183,10 @@ idempotency_conflict = 이미 사용된 멱등 키입니다
     .detail = 이 키로 다른 내용이 이미 전송되었습니다. 새 이벤트나 요청마다 새 키를 사용하세요.
 version_retired = 이 버전은 종료되었습니다
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 이 경로만 종료되었으며 버전 전체가 종료된 것은 아닙니다.{ " " }
+           *[version] { "" }
+        }{ $versions ->
             [none] 사용할 버전을 서비스 운영자에게 문의하세요.
            *[other] 다음 중 하나로 옮기세요: { $versions }.
         }
@@ -241,7 +244,10 @@ no_healthy_backend = 서비스가 중단되었습니다
     .detail = 잠시 후 다시 시도하세요.
 version_brownout = 이 버전은 잠시 중단되었습니다
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 이 경로만 해당하며 버전 전체가 중단된 것은 아닙니다.{ " " }
+           *[version] { "" }
+        }{ $versions ->
             [none] 이 버전은 종료될 예정입니다. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
            *[other] 이 버전은 종료될 예정입니다. 다음 중 하나로 옮기세요: { $versions }. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
         }

@@ -183,7 +183,10 @@ idempotency_conflict = 此幂等键已被使用
     .detail = 此键已用于其他内容。请为每个新事件或请求使用新的键。
 version_retired = 此版本已停止服务
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 只有此路径停止服务，该版本的其他路径不受影响。
+           *[version] { "" }
+        }{ $versions ->
             [none] 请向服务的运营者询问应使用的版本。
            *[other] 请改用以下版本之一：{ $versions }。
         }
@@ -241,7 +244,10 @@ no_healthy_backend = 服务已中断
     .detail = 请稍后再试。
 version_brownout = 此版本暂时关闭
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 仅涉及此路径，该版本的其他路径不受影响。
+           *[version] { "" }
+        }{ $versions ->
             [none] 此版本计划停止服务。在此之前，请在 Retry-After 响应头给出的时间后重试。
            *[other] 此版本计划停止服务，请改用以下版本之一：{ $versions }。在此之前，请在 Retry-After 响应头给出的时间后重试。
         }

@@ -183,7 +183,10 @@ idempotency_conflict = 此冪等鍵已被使用
     .detail = 此鍵已用於其他內容。請為每個新事件或請求使用新的鍵。
 version_retired = 此版本已停止服務
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 只有此路徑停止服務，該版本的其他路徑不受影響。
+           *[version] { "" }
+        }{ $versions ->
             [none] 請向服務的營運者詢問應使用的版本。
            *[other] 請改用以下版本之一：{ $versions }。
         }
@@ -241,7 +244,10 @@ no_healthy_backend = 服務已中斷
     .detail = 請稍後再試。
 version_brownout = 此版本暫時關閉
     .detail =
-        { $versions ->
+        { $scope ->
+            [endpoint] 僅涉及此路徑，該版本的其他路徑不受影響。
+           *[version] { "" }
+        }{ $versions ->
             [none] 此版本預定停止服務。在此之前，請在 Retry-After 標頭給出的時間後重試。
            *[other] 此版本預定停止服務，請改用以下版本之一：{ $versions }。在此之前，請在 Retry-After 標頭給出的時間後重試。
         }

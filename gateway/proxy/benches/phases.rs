@@ -220,6 +220,7 @@ fn app(id: i64) -> Arc<App> {
         profile: None,
         default_version: None,
         rate_limit: None,
+        extensions: Box::default(),
     })
 }
 

@@ -26,9 +26,9 @@ pub use self::{
     response_headers::ResponseHeaders,
     sign::weaknesses,
     version::{
-        AfterSunset, Backend, BackendAddress, Changes, HostPort, Part, Placed, ServedVersion,
-        Shadow, Stage, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
-        parse_since, rfc3339,
+        Backend, BackendAddress, Changes, Endpoint, Extension, HostPort, LifeCycle, Part, Placed,
+        ServedVersion, Shadow, Stage, UnknownVersion, Upstream, Versions, as_rfc3339,
+        parse_short_duration, parse_since, rfc3339,
     },
 };
 pub(crate) use self::{
@@ -41,8 +41,8 @@ pub(crate) use self::{
     sign::{SignConfig, Unsigned},
     version::{
         AccountCheck, AccountRules, BackendIndex, BackendName, Balance, Bodies, Change,
-        ChangedPath, HeaderChange, HealthChecks, LifeCycle, ParamEffect, Paths, RequestChange,
-        RequestRules, StickyBy, may_change,
+        ChangedPath, HeaderChange, HealthChecks, ParamEffect, Paths, RequestChange, RequestRules,
+        StickyBy, may_change,
     },
 };
 

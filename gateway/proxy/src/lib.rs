@@ -149,10 +149,10 @@ mod wire {
 
 pub use crate::{
     config::{
-        AfterSunset, Backend, Changes, Config, ConsoleAccount, ConsoleSettings, Limits, MasterKey,
-        MultiApplications, OTHER_PATHS, OwnRate, Part, PathPattern, Role, ServedVersion, Shadow,
-        Stage, Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
-        parse_since, rfc3339, weaknesses,
+        Backend, Changes, Config, ConsoleAccount, ConsoleSettings, Endpoint, Extension, LifeCycle,
+        Limits, MasterKey, MultiApplications, OTHER_PATHS, OwnRate, Part, PathPattern, Role,
+        ServedVersion, Shadow, Stage, Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339,
+        parse_short_duration, parse_since, rfc3339, weaknesses,
     },
     directory::apps::{
         App, AppState, AppStore, AppStoreError,

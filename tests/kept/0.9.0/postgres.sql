@@ -67,6 +67,7 @@ CREATE TABLE public.applications (
     default_version text,
     rate_per_second bigint,
     rate_burst bigint,
+    extensions text,
     revision bigint DEFAULT 1 NOT NULL,
     name_folded bytea DEFAULT '\x'::bytea NOT NULL,
     CONSTRAINT applications_rate_burst_check CHECK ((rate_burst >= 0)),
@@ -327,27 +328,6 @@ CREATE TABLE public.rejections (
 
 
 --
--- Name: replay_mark; Type: TABLE; Schema: public; Owner: -
---
-
-CREATE TABLE public.replay_mark (
-    one bigint NOT NULL,
-    until bigint NOT NULL,
-    CONSTRAINT replay_mark_one_check CHECK ((one = 1))
-);
-
-
---
--- Name: replay_signatures; Type: TABLE; Schema: public; Owner: -
---
-
-CREATE UNLOGGED TABLE public.replay_signatures (
-    hash bytea NOT NULL,
-    expires_at bigint NOT NULL
-);
-
-
---
 -- Name: shadow_starts; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -479,39 +459,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795922849100, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795920526178, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'SE7lefcIvQVVxoKoxe5lkXQS', 'Shop', 'active', 1795922848966, '\x328af1c6cd2881b7c3e9b555e1f43d1fe3d28714d4052ea4c33c127b43bff44ec9364386371a046d822536f3e39fb64c8a0e9f883614236fc3ca8d8d65e8aa73d0ff1a761841a3956e8c7d11f88bf4d68c462b77d5b03d016d628450900ba891d9b08a7e', '\x328af1c6cd2881b7e2ba5813a94acdb4924b9087eef84c198e7053b056737dc3caf7ed89fdc5041f66c56af03ae50d78470e8dfba091d6197244c1a6accd987580574bc1b7dd851ebf9a88259de59f3afb10796ba5397b854d58794ff4b2b58634efd8fe', 1796009249057, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'qBuGfduAaQzSzgIJikA6GhDJ', 'Shop', 'active', 1795920526130, '\x328af1c6cd2881b7705e54803ec38584af80bbbd73423da7fed9873fc7445044f7d3b9fe2cd6606d7c9b553fbba1d3edc3eca9271b1acd36c2af8f78e72e6a98c7620298273ef040a4337818a1ae8ce2dff33d55cf75d228578a3de45169dcfb83ea044d', '\x328af1c6cd2881b7242ea3d34da2718dc737d6396e7fff930b6f2bd6dd452ef8df86a7080f80bb2ac0a00b382b26b64bf9cdd421caf198101c6c6e74455ab98e4df0a211db7f8f7c6cc50572c56b2e740d0ee55c7c7e3ea1f51da4cd3aaebb046504c235', 1796006926160, NULL, '[]', 'v2', NULL, NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795922848966, 'root', 'cli vm', NULL, 'app.create', 'SE7lefcIvQVVxoKoxe5lkXQS', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795922849057, 'root', 'cli vm', NULL, 'app.rotate', 'SE7lefcIvQVVxoKoxe5lkXQS', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T03:27:29Z"]}');
-INSERT INTO public.audit VALUES (3, 1795922853923, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T03:27:33Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795920526130, 'root', 'cli vm', NULL, 'app.create', 'qBuGfduAaQzSzgIJikA6GhDJ', 1, '{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795920526160, 'root', 'cli vm', NULL, 'app.rotate', 'qBuGfduAaQzSzgIJikA6GhDJ', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T02:48:46Z"]}');
+INSERT INTO public.audit VALUES (3, 1795920531113, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T02:48:51Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x5345376c6566634976515656786f4b6f7865356c6b585153', '2026-11-29 03:27:28.968368+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x5345376c6566634976515656786f4b6f7865356c6b585153', '2026-11-29 03:27:29.059221+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a2256115044b7e3ee9337136ea593d2583fad8ef935d1730d8d4ce8f870367', '2026-11-29 03:27:29.106107+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x714275476664754161517a537a67494a696b41364768444a', '2026-11-29 02:48:46.131329+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x714275476664754161517a537a67494a696b41364768444a', '2026-11-29 02:48:46.161693+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a2253da31c7d330688f8a44baa688a18e2adfe9b2bbde9bbb6c7b8bbd9bd19', '2026-11-29 02:48:46.179961+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\xd1178aba654ad7846bd5eb0cb03392667fff460d03fb1c217ce39a3f9bb86cf8', '\x92056416413851246e156e50ea83d307f9c4a032fc11e4cf5ea47996d37880d0', 1, 1, 1795922849105, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\x2ca35d32723b758881eaf1fcc09cef2576ad0ca2df92e21a080c2d7c4b7c577e', '\x409ff8bdd61c90bd3f6e2d3b531642be04a5635da5f11b51c4601d78ecbf5a8d', 1, 1, 1795920526179, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -524,14 +504,14 @@ INSERT INTO public.credentials VALUES ('\xd1178aba654ad7846bd5eb0cb03392667fff46
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795922849116, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795920526184, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\x7240ffcd91f4779702c3cbeb61bbad1e', '{"addresses":["127.0.0.1:20845"],"certificates":[],"config":"4cb1a1cf7462b7ddc4216d60c886f6aa37e226f99addbd8c365582c457eb85bc","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"2de58cb270ee","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"4f53fdd62e11","shutdown.drain_delay_seconds":"5a4766355270","store":"011e71e51caf","versions.v1.backend":"df0272485523","versions.v2.backend":"b02095b0ada7"},"loaded_at":"2026-11-29T03:27:28Z","process":29779,"readiness":"ready","release":"0.9.0 (170abe812803 or later, debug)","started_at":"2026-11-29T03:27:28Z"}', '[{"at":29932047,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795922853896);
+INSERT INTO public.gateways VALUES ('\x5625aac5f02a3e4d4da6571bdb567339', '{"addresses":["127.0.0.1:22296"],"certificates":[],"config":"5688d6b8fe7e2909c277d0acec207529189463e3152338bae5e674c3c7027878","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"2fbc42cef28d","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"16520a94dc98","shutdown.drain_delay_seconds":"5a4766355270","store":"2a742e2dc795","versions.v1.backend":"8bebf6f371d1","versions.v2.backend":"0a2c2230fadd"},"loaded_at":"2026-11-29T02:48:46Z","process":21992,"readiness":"ready","release":"0.9.0 (4546b572f27c or later, debug)","started_at":"2026-11-29T02:48:46Z"}', '[{"at":29932008,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795920531070);
 
 
 --
@@ -544,14 +524,14 @@ INSERT INTO public.gateways VALUES ('\x7240ffcd91f4779702c3cbeb61bbad1e', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x67dbd41a470b30300700fb3067ccd2657cf3f359d27ae7ae775584038a1e1bb4', 1795922848681);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\xc9eb4338f555d62a972e16771955893d2097bba23c7760ce7467036810a01228', 1795920525946);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a2256115044b7e3ee9337136ea593d2583fad8ef935d1730d8d4ce8f870367', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x4a300215a7dbfc5da2801e793ee9de53f09017cff6a85d409c18c1c4a90a9c7c', 'complete', 1795922879097, NULL, 1, true, 1795922849105, 1795922969105, NULL, NULL, NULL, 1795922849097, 1795923449092);
+INSERT INTO public.logins VALUES ('\x01a2253da31c7d330688f8a44baa688a18e2adfe9b2bbde9bbb6c7b8bbd9bd19', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\xab5553c8c07ea9ab699a7c1857ee39d3119d3fd376c8baa0375b47c7fd0dfe2c', 'complete', 1795920556176, NULL, 1, true, 1795920526179, 1795920646179, NULL, NULL, NULL, 1795920526176, 1795921126172);
 
 
 --
@@ -573,6 +553,7 @@ CREATE TABLE applications (
     default_version    TEXT,
     rate_per_second    INTEGER CHECK (rate_per_second >= 0), -- this and the next NULL: the gateway''s; 0: unlimited
     rate_burst         INTEGER CHECK (rate_burst >= 0),
+    extensions         TEXT,             -- JSON array of VERSION=TIME: until when it may use versions that end
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'''' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
@@ -580,6 +561,7 @@ CREATE TABLE applications (
 CREATE INDEX applications_by_name ON applications (name_folded);
 -- For reports: few have one.
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
+CREATE INDEX applications_extended ON applications (id) WHERE extensions IS NOT NULL;
 
 -- Who changed what: a row is written together with its change, and is never updated.
 CREATE TABLE audit (
@@ -756,21 +738,6 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
--- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
--- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
-CREATE TABLE replay_signatures (
-    hash        BLOB    PRIMARY KEY, -- of application and signature
-    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
-
--- No signature with a later time was accepted; at most one row, which a crash does not lose.
-CREATE TABLE replay_mark (
-    one    INTEGER PRIMARY KEY CHECK (one = 1),
-    until  INTEGER NOT NULL -- UTC milliseconds
-) STRICT;
-
 -- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
 
 -- When counting began; at most one row.
@@ -860,12 +827,14 @@ CREATE TABLE applications (
     default_version    TEXT,
     rate_per_second    BIGINT  CHECK (rate_per_second >= 0),
     rate_burst         BIGINT  CHECK (rate_burst >= 0),
+    extensions         TEXT,
     revision           BIGINT  NOT NULL DEFAULT 1,
     name_folded        BYTEA   NOT NULL DEFAULT ''''
 );
 
 CREATE INDEX applications_by_name ON applications (name_folded, id);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
+CREATE INDEX applications_extended ON applications (id) WHERE extensions IS NOT NULL;
 
 CREATE TABLE audit (
     id        BIGINT  GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
@@ -1026,19 +995,6 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
--- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
-CREATE UNLOGGED TABLE replay_signatures (
-    hash        BYTEA  PRIMARY KEY,
-    expires_at  BIGINT NOT NULL
-);
-
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
-
-CREATE TABLE replay_mark (
-    one    BIGINT PRIMARY KEY CHECK (one = 1),
-    until  BIGINT NOT NULL
-);
-
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL
@@ -1103,7 +1059,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'login-v1 0.9.0 (170abe812803 or later, debug)', '2026-11-29 03:27:28.549064+00');
+', 0, 'login-v2 0.9.0 (4546b572f27c or later, debug)', '2026-11-29 02:48:45.852428+00');
 
 
 --
@@ -1114,18 +1070,6 @@ CREATE TABLE usage_writers (
 
 --
 -- Data for Name: rejections; Type: TABLE DATA; Schema: public; Owner: -
---
-
-
-
---
--- Data for Name: replay_mark; Type: TABLE DATA; Schema: public; Owner: -
---
-
-
-
---
--- Data for Name: replay_signatures; Type: TABLE DATA; Schema: public; Owner: -
 --
 
 
@@ -1146,15 +1090,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\x864f30d3362048f15405b6b9a3171def4e3d2244051c8fdf10cc8a3b562bec4d', 'admin', 'admin', 1795922853923, 'root', 1803698853923, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x6f00f8020e88188648c84d6033582830ce5498c85647aa66c9974fa05e25f5bb', 'admin', 'admin', 1795920531113, 'root', 1803696531113, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795922853839, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'SE7lefcIvQVVxoKoxe5lkXQS', 1795922853839, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795920531061, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'qBuGfduAaQzSzgIJikA6GhDJ', 1795920531061, '127.0.0.1', '');
 
 
 --
@@ -1169,23 +1113,23 @@ INSERT INTO public.usage_counts VALUES (20786, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_paths; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795922853839);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795922853839);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795922853839);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795920531061);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795920531061);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795920531061);
 
 
 --
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795922848784);
+INSERT INTO public.usage_start VALUES (1, 1795920526025);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\x3485da1eb77ab4717091ce6f75c6315b', 1, 1795922853839);
+INSERT INTO public.usage_writers VALUES ('\x39e9a3c98d1532da655783d3808bbb3a', 1, 1795920531061);
 
 
 --
@@ -1367,22 +1311,6 @@ ALTER TABLE ONLY public.rejections
 
 
 --
--- Name: replay_mark replay_mark_pkey; Type: CONSTRAINT; Schema: public; Owner: -
---
-
-ALTER TABLE ONLY public.replay_mark
-    ADD CONSTRAINT replay_mark_pkey PRIMARY KEY (one);
-
-
---
--- Name: replay_signatures replay_signatures_pkey; Type: CONSTRAINT; Schema: public; Owner: -
---
-
-ALTER TABLE ONLY public.replay_signatures
-    ADD CONSTRAINT replay_signatures_pkey PRIMARY KEY (hash);
-
-
---
 -- Name: shadow_starts shadow_starts_pkey; Type: CONSTRAINT; Schema: public; Owner: -
 --
 
@@ -1459,6 +1387,13 @@ ALTER TABLE ONLY public.usage_writers
 --
 
 CREATE INDEX applications_by_name ON public.applications USING btree (name_folded, id);
+
+
+--
+-- Name: applications_extended; Type: INDEX; Schema: public; Owner: -
+--
+
+CREATE INDEX applications_extended ON public.applications USING btree (id) WHERE (extensions IS NOT NULL);
 
 
 --
@@ -1592,13 +1527,6 @@ CREATE INDEX logins_unvouched ON public.logins USING btree (expires_at) WHERE ((
 --
 
 CREATE INDEX rate_limits_by_age ON public.rate_limits USING btree (full_at);
-
-
---
--- Name: replay_signatures_by_age; Type: INDEX; Schema: public; Owner: -
---
-
-CREATE INDEX replay_signatures_by_age ON public.replay_signatures USING btree (expires_at);
 
 
 --

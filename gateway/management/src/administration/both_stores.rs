@@ -354,7 +354,7 @@ async fn an_update_changes_only_the_given_settings() {
     let mut expected = shown().await;
     let none = Update::default;
     let top = SignProfile::preset("top").unwrap();
-    let edits: [(Update, &str, serde_json::Value); 9] = [
+    let edits: [(Update, &str, serde_json::Value); 12] = [
         (
             Update {
                 rate_limit: Some(Edit::This("100/200".parse().unwrap())),
@@ -378,6 +378,34 @@ async fn an_update_changes_only_the_given_settings() {
             },
             "rate_limit",
             serde_json::Value::Null,
+        ),
+        (
+            Update {
+                // v0 is retired.
+                extend: Some(vec![
+                    "v1=2099-03-01".parse().unwrap(),
+                    "v0=2099-01-01".parse().unwrap(),
+                ]),
+                ..none()
+            },
+            "extensions",
+            serde_json::json!(["v0=2099-01-01T00:00:00Z", "v1=2099-03-01T00:00:00Z"]),
+        ),
+        (
+            Update {
+                extend: Some(vec!["v1=2099-04-01".parse().unwrap()]),
+                ..none()
+            },
+            "extensions",
+            serde_json::json!(["v0=2099-01-01T00:00:00Z", "v1=2099-04-01T00:00:00Z"]),
+        ),
+        (
+            Update {
+                extend: Some(vec!["v0=none".parse().unwrap(), "v1=none".parse().unwrap()]),
+                ..none()
+            },
+            "extensions",
+            serde_json::json!([]),
         ),
         (
             Update {
@@ -440,6 +468,18 @@ async fn an_update_changes_only_the_given_settings() {
         assert_eq!(shown().await, expected, "{member}");
     }
     assert!(apps.find(app.ident).await.unwrap().unwrap().key == app.key);
+    for (extend, problem) in [
+        ("v9=2099-03-01", "v0, v1, v2"),
+        ("v1=1970-01-01", "in the future"),
+    ] {
+        let update = Update {
+            extend: Some(vec![extend.parse().unwrap()]),
+            ..none()
+        };
+        let refused = administration.update(app.ident, &update, request(1)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(problem), "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -95,7 +95,17 @@ struct RawApp {
     profile: String,
     default_version: String,
     rate_limit: String,
+    extensions: Vec<String>,
     state: String,
+}
+
+impl RawApp {
+    fn list(&mut self, field: Field) -> &mut Vec<String> {
+        match field {
+            Field::Extensions => &mut self.extensions,
+            _ => &mut self.origins,
+        }
+    }
 }
 
 struct Reader<'r> {
@@ -159,7 +169,7 @@ impl Reader<'_> {
         let problems = self.problems.len();
         if columns.contains(&None) {
             // The problem does not name the column: if the header row is missing, it may be a key.
-            let known = "ident, key, name, origins, profile, default_version, rate_limit, state";
+            let known = "ident, key, name, origins, profile, default_version, rate_limit, extensions, state";
             let problem = format!("unknown column in the header row; allowed: {known}");
             self.problem(line, None, problem);
         }
@@ -229,16 +239,16 @@ impl Reader<'_> {
             }
             (Field::RateLimit, Value::String(text)) => text.trim().clone_into(&mut raw.rate_limit),
             (Field::State, Value::String(text)) => text.trim().clone_into(&mut raw.state),
-            (Field::Origins, Value::String(text)) => {
-                raw.origins = text.split_whitespace().map(str::to_owned).collect();
+            (Field::Origins | Field::Extensions, Value::String(text)) => {
+                *raw.list(field) = text.split_whitespace().map(str::to_owned).collect();
             }
-            (Field::Origins, Value::Array(texts)) => {
+            (Field::Origins | Field::Extensions, Value::Array(texts)) => {
                 let texts: Option<Vec<String>> = texts
                     .into_iter()
                     .map(|text| text.as_str().map(str::to_owned))
                     .collect();
                 match texts {
-                    Some(texts) => raw.origins = texts,
+                    Some(texts) => *raw.list(field) = texts,
                     None => self.problem(line, Some(field), "must be a list of strings"),
                 }
             }
@@ -253,11 +263,8 @@ impl Reader<'_> {
         let ident: Option<AppIdent> = self.parsed(line, Field::Ident, &raw.ident);
         let key = self.key(line, &raw.key);
         let name: Option<AppName> = self.parsed(line, Field::Name, &raw.name);
-        let origins: Vec<Origin> = raw
-            .origins
-            .iter()
-            .filter_map(|origin| self.parsed(line, Field::Origins, origin))
-            .collect();
+        let origins: Vec<Origin> = self.parsed_list(line, Field::Origins, &raw.origins);
+        let extensions = self.parsed_list(line, Field::Extensions, &raw.extensions);
         let problem = self.rules.check_origins(origins.len()).err();
         self.report(line, Field::Origins, problem);
         let profile = self.profile(line, &raw.profile);
@@ -286,6 +293,7 @@ impl Reader<'_> {
                 return_to: origins,
                 default_version,
                 rate_limit,
+                extensions,
                 state: state.unwrap_or(AppState::Active),
                 created_at: self.now,
             });
@@ -335,6 +343,19 @@ impl Reader<'_> {
             );
         }
         profile
+    }
+
+    /// Parses each text of a list, and leaves out those that are reported.
+    fn parsed_list<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        line: u64,
+        field: Field,
+        texts: &[String],
+    ) -> Vec<T> {
+        let texts = texts.iter();
+        texts
+            .filter_map(|text| self.parsed(line, field, text))
+            .collect()
     }
 
     /// Parses a setting that may be absent.

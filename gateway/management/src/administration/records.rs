@@ -7,7 +7,7 @@ use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile},
 };
-use signpost_proxy::{AppStoreError, OwnRate, Slot, previous_slot};
+use signpost_proxy::{AppStoreError, Extension, OwnRate, Slot, previous_slot};
 use signpost_store::tables::applications::{self, ApplicationRow, ApplicationSettings};
 
 use super::{
@@ -42,6 +42,7 @@ impl Administration {
                 return_to_origins: origins_json(&app.return_to),
                 default_version: app.default_version.map(|version| version.to_string()),
                 rate_limit: app.rate_limit.map(OwnRate::numbers),
+                extensions: extensions_json(&app.extensions),
             },
         })
     }
@@ -110,6 +111,7 @@ impl From<ApplicationRow> for AppSummary {
             rate_limit: settings
                 .rate_limit
                 .and_then(|[per_second, burst]| OwnRate::from_numbers(per_second, burst)),
+            extensions: extensions_of(settings.extensions.as_deref()),
             previous_key_until: row.previous_until,
             revision: row.revision,
         }
@@ -118,6 +120,17 @@ impl From<ApplicationRow> for AppSummary {
 
 pub(crate) fn profile_json(profile: &SignProfile) -> String {
     serde_json::to_string(profile).expect("words and a list of words always serialize")
+}
+
+pub(crate) fn extensions_of(stored: Option<&str>) -> Vec<Extension> {
+    let extensions = stored.map(serde_json::from_str);
+    extensions.and_then(Result::ok).unwrap_or_default()
+}
+
+/// `None` without any.
+pub(crate) fn extensions_json(extensions: &[Extension]) -> Option<String> {
+    let json = || serde_json::to_string(extensions).expect("a list of texts always serializes");
+    (!extensions.is_empty()).then(json)
 }
 
 pub(crate) fn origins_json<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> String {

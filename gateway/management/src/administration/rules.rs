@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
-use signpost_kit::clock::{Clock, SystemClock};
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 pub use signpost_kit::config::origin::Origin;
 use signpost_protocol::{
     app::shown_name,
@@ -26,8 +26,10 @@ const MAX_ORIGINS: usize = 100;
 /// The configuration's rules for applications.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The gateway's versions.
+    /// The gateway's versions that are not retired.
     pub versions: Vec<Version>,
+    /// All of its versions.
+    pub configured: Vec<Version>,
     /// The sign profile of applications without their own.
     pub gateway_profile: SignProfile,
     /// Whether keys under 128 bits are accepted.
@@ -40,6 +42,7 @@ impl Rules {
     pub fn from_config(config: &Config) -> Self {
         Self {
             versions: config.versions.names_in_service(SystemClock.now()),
+            configured: config.versions.names(),
             gateway_profile: config.sign.profile.clone(),
             allows_weak_keys: config.sign.allows_weak_keys,
         }
@@ -54,6 +57,24 @@ impl Rules {
         Err(BrokenRule::UnknownVersion {
             known: known.join(", "),
         })
+    }
+
+    /// Checks that the gateway has a version whose use is extended, retired or not, and that this has an effect.
+    pub(crate) fn check_extension(
+        &self,
+        version: &Version,
+        until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), BrokenRule> {
+        let allowed = if !self.configured.contains(version) {
+            let known: Vec<_> = self.configured.iter().map(Version::as_str).collect();
+            format!("one of {}", known.join(", "))
+        } else if until.is_some_and(|until| until <= now) {
+            "a time in the future, for example v1=2099-03-01; v1=none ends an extension".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(BrokenRule::Extension { allowed })
     }
 
     /// Checks a number of origins.
@@ -244,6 +265,12 @@ pub enum BrokenRule {
     UnknownVersion {
         /// The gateway's versions.
         known: String,
+    },
+    /// An extension of a version that the gateway does not have, or that is over already.
+    #[error("extend: allowed: {allowed}")]
+    Extension {
+        /// What is.
+        allowed: String,
     },
     /// More than [`MAX_ORIGINS`] origins.
     #[error("too many origins; an application may have {MAX_ORIGINS}")]

@@ -8,7 +8,7 @@ use signpost_protocol::{
     sign::{AppKey, SignProfile},
     version::Version,
 };
-use signpost_proxy::{AppState, OwnRate, as_rfc3339};
+use signpost_proxy::{AppState, Extension, OwnRate, as_rfc3339};
 use utoipa::ToSchema;
 
 use super::rules::AppName;
@@ -30,6 +30,8 @@ pub struct NewApp {
     pub default_version: Option<Version>,
     /// Its own rate limit; `None`: the gateway's.
     pub rate_limit: Option<OwnRate>,
+    /// The versions that it may use longer than their life cycles say.
+    pub extensions: Vec<Extension>,
     /// Whether its requests are accepted.
     pub state: AppState,
     /// The time of its creation.
@@ -59,6 +61,9 @@ pub struct AppSummary {
     /// Its own rate limit: "100/200" (a second, at once), or "unlimited".
     #[schema(value_type = Option<String>)]
     pub rate_limit: Option<OwnRate>,
+    /// Until when it may use versions that end: "v1=2027-03-01T00:00:00Z".
+    #[schema(value_type = Vec<String>)]
+    pub extensions: Vec<Extension>,
     /// The end of the previous key's validity.
     #[serde(serialize_with = "as_rfc3339")]
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -170,6 +170,10 @@ fn facts(reader: &Reader, app: &AppSummary) -> Markup {
             dt { (reader.text("console_profile")) } dd { (profile(reader, app.sign_profile.as_ref())) }
             dt { (reader.text("console_return_to")) }
             dd { @for origin in &app.return_to { div { (origin) } } @if app.return_to.is_empty() { "–" } }
+            @if !app.extensions.is_empty() {
+                dt { (reader.text("console_extensions")) }
+                dd { @for one in &app.extensions { div { (one.version) " " (moment(one.until)) } } }
+            }
             @if app.previous_key_until.is_some() {
                 dt { (reader.text("console_overlap")) } dd { (moment(app.previous_key_until)) }
             }

@@ -203,7 +203,7 @@ async fn every_page_is_shown_in_every_language_and_no_viewer_gets_a_form_of_a_ch
     let row = "ident,key,name\nconsole,4283fefc63f0cd0e873a0000c6d07ef7,The console";
     admin.send("/apps/import", &[("file", row)]).await;
     viewer.sign_in(Role::Operator).await;
-    for (path, forms) in [("/apps/console", 1), (&*app, 6)] {
+    for (path, forms) in [("/apps/console", 1), (&*app, 7)] {
         let shown = viewer.open(path).await;
         assert_eq!(shown.text.matches("<form").count(), forms, "{path}");
     }
@@ -400,7 +400,8 @@ async fn versions_say_which_is_a_shadow_a_bridge_and_what_is_proven() {
     let file = format!(
         "{start}store = 'sqlite:x.db'\n[applications]\n[versions.v0]\nbridge = 'v2'\n\
          [versions.v1]\nbackend = '127.0.0.1:7001'\n[versions.v2]\nbackend = '127.0.0.1:7002'\n\
-         [versions.v1.shadow]\nto = 'v2'\npaths = ['/user']\nbackend = '127.0.0.1:7009'\n"
+         [versions.v1.shadow]\nto = 'v2'\npaths = ['/user']\nbackend = '127.0.0.1:7009'\n\
+         [[versions.v1.endpoints]]\npaths = ['/old/**']\nmethods = ['POST']\nsunset = '2020-01-01'\n"
     );
     let mut config = load(MINIMAL).unwrap();
     config.versions = load(&file).unwrap().versions;
@@ -414,6 +415,8 @@ async fn versions_say_which_is_a_shadow_a_bridge_and_what_is_proven() {
         "Shadow v2",
         "not proven",
         "127.0.0.1:7009",
+        "<code>POST /old/**</code> <span class=\"state warn\">past its sunset</span>",
+        "2020-01-01T00:00:00Z",
     ] {
         assert!(shown.text.contains(text), "{text}: {shown:?}");
     }
@@ -560,7 +563,31 @@ async fn an_application_is_created_changed_rotated_and_deleted() {
         let changed = browser.send(&of(change), &[("revision", revision)]).await;
         assert_eq!(changed.status, StatusCode::SEE_OTHER, "{changed:?}");
     }
-    let delete = |name| [("revision", "6"), ("confirm", name)];
+    let extend = |revision, until| [("revision", revision), ("version", "v1"), ("until", until)];
+    let past = browser
+        .send(&of("extend"), &extend("6", "2020-01-01"))
+        .await;
+    assert!(past.text.contains("param_invalid"), "{past:?}");
+    let extended = browser
+        .send(&of("extend"), &extend("6", "2099-03-01"))
+        .await;
+    assert_eq!(
+        extended.location(),
+        format!("{path}?done=app_update"),
+        "{extended:?}"
+    );
+    for page in [path, "/versions"] {
+        let shown = browser.open(page).await;
+        assert!(
+            shown.text.contains("2099-03-01T00:00:00Z"),
+            "{page}: {shown:?}"
+        );
+    }
+    let extended = browser.send(&of("extend"), &extend("7", "")).await;
+    assert_eq!(extended.status, StatusCode::SEE_OTHER, "{extended:?}");
+    let shown = browser.open(path).await;
+    assert!(!shown.text.contains("<dt>Longer use"), "{shown:?}");
+    let delete = |name| [("revision", "8"), ("confirm", name)];
     let kept = browser.send(&of("delete"), &delete("The shop")).await;
     assert!(kept.text.contains("param_invalid"), "{kept:?}");
     let deleted = browser

@@ -68,7 +68,7 @@ fn sentences(
         sentences.push(html! { a href=(path) { (reader.tell(id, args)) } });
     };
     for version in versions {
-        if version.stage == "brownout" {
+        if version.dates.stage == "brownout" {
             let args = [("version", &*version.version)];
             say("/versions", "console_attention_brownout", &args);
         }
@@ -119,8 +119,8 @@ fn version_table(reader: &Reader, versions: &[ListedVersion]) -> Markup {
                     a href="/versions" { (version.version) }
                     @if version.is_default { " " span.quiet { (reader.text("console_default")) } }
                 }
-                td { (state(reader, "stage_of", version.stage)) }
-                td { (time_of(version.sunset.as_deref())) }
+                td { (state(reader, "stage_of", version.dates.stage)) }
+                td { (time_of(version.dates.sunset.as_deref())) }
                 td { @for address in version.backends.iter().flat_map(|backend| &backend.addresses) {
                     (state(reader, "health", address.health.as_str())) " "
                 } }

@@ -24,7 +24,7 @@ use crate::{
     reports::{
         paths::PathUsage,
         usage::{AppKind, AppUsage, VersionSummary},
-        versions::{ListedBackend, ListedVersion},
+        versions::{ListedBackend, ListedDates, ListedEndpoint},
     },
 };
 
@@ -64,10 +64,14 @@ pub(super) async fn show(visitor: Visitor) -> Page {
             @let name = &version.version;
             section.card aria-labelledby={ "version-" (name) } {
                 h2 id={ "version-" (name) } {
-                    (name) " " (state(reader, "stage_of", version.stage))
+                    (name) " " (state(reader, "stage_of", version.dates.stage))
                     @if version.is_default { " " span.quiet { (reader.text("console_default")) } }
                 }
-                (time_line(reader, version, &now))
+                (time_line(reader, &version.dates, &now))
+                @for ListedEndpoint { endpoint, dates } in &version.endpoints {
+                    h3 { code { (endpoint) } " " (state(reader, "stage_of", dates.stage)) }
+                    (time_line(reader, dates, &now))
+                }
                 (users(reader, usages.iter().find(|usage| usage.version == *name), all))
                 (shadows.show(reader, version))
                 @for backend in &version.backends { (self::backend(reader, backend, &backends.items)) }
@@ -78,14 +82,14 @@ pub(super) async fn show(visitor: Visitor) -> Page {
     Ok(page(reader, Some(Section::Versions), &title, &content))
 }
 
-/// The dates of a version on a time line, and where `now` is on it.
-fn time_line(reader: &Reader, version: &ListedVersion, now: &str) -> Markup {
-    let brownouts = version.brownouts.iter();
+/// The dates of a version or of an endpoint on a time line, and where `now` is on it.
+fn time_line(reader: &Reader, listed: &ListedDates, now: &str) -> Markup {
+    let brownouts = listed.brownouts.iter();
     let brownouts =
         brownouts.map(|brownout| ("console_brownout", &brownout.start, Some(&*brownout.end)));
     let dates = [
-        ("console_deprecated", &version.deprecated),
-        ("console_sunset", &version.sunset),
+        ("console_deprecated", &listed.deprecated),
+        ("console_sunset", &listed.sunset),
     ];
     let dates = dates
         .into_iter()
@@ -109,7 +113,7 @@ fn time_line(reader: &Reader, version: &ListedVersion, now: &str) -> Markup {
                 @if past == dates.len() { li.today { (reader.text("console_today")) } }
             }
         }
-        @if let Some(after) = version.after_sunset {
+        @if let Some(after) = listed.after_sunset {
             p { (reader.text("console_after_sunset")) ": " (reader.word("after", after)) }
         }
     }
@@ -143,6 +147,14 @@ fn users(reader: &Reader, usage: Option<&VersionSummary>, all: u64) -> Markup {
                         td { (app.user_agent()) }
                     } }
                 }))
+            }
+        }
+        @if let Some(extended) = usage.map(|usage| &usage.retiring.extended).filter(|all| !all.is_empty()) {
+            p { (reader.text("console_extensions")) ": "
+                @for (ident, until) in extended.iter().take(MAX_SHOWN_APPS) {
+                    a href={ "/apps/" (segment(ident)) } { (printable(ident)) } " " (time_of(Some(until))) " "
+                }
+                @if extended.len() > MAX_SHOWN_APPS { "…" }
             }
         }
         @if let Some(paths) = usage.and_then(|usage| usage.paths.as_ref()).filter(|paths| !paths.is_empty()) {

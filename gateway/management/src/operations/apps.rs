@@ -1,12 +1,13 @@
 //! Applications.
 
-use std::{mem, time::Duration};
+use std::{mem, str::FromStr, time::Duration};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppIdent, parse_digits, version::Version};
 use signpost_proxy::{
-    AppState, AppStoreError, OwnRate, new_app_ident, new_app_key, parse_short_duration,
+    AppState, AppStoreError, Extension, OwnRate, new_app_ident, new_app_key, parse_short_duration,
 };
 use signpost_store::tables::{
     applications::{self, ApplicationRow},
@@ -21,7 +22,7 @@ use super::{
 use crate::administration::{
     apps::{Administration, AdministrationError, Cursor, Listing},
     logins::EndedLogins,
-    records::{origins_json, profile_json},
+    records::{extensions_json, extensions_of, origins_json, profile_json},
     rules::{AppName, Origin, ProfileChoice, Reason},
     summary::{AppSummary, NewApp},
     tokens::Role,
@@ -200,6 +201,7 @@ async fn create(context: &Context, (): (), new: NewAppInput) -> Result<WithKey> 
             Some(Change::This(Text(rate))) => Some(rate),
             _ => None,
         },
+        extensions: Vec::new(),
         state: AppState::Active,
         created_at: context.caller.at,
     };
@@ -237,6 +239,11 @@ pub struct Update {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     pub rate_limit: Option<Change<Text<OwnRate>>>,
+    /// Until when it may use a version, without brown-outs and sunset: "v1=2027-03-01". "v1=none" ends that.
+    #[arg(long, value_name = "VERSION=DATE")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Vec<String>>, nullable = false)]
+    pub extend: Option<Vec<Text<Extend>>>,
     /// What is changed.
     #[command(flatten)]
     #[serde(skip)]
@@ -253,6 +260,32 @@ pub struct Update {
 
 impl Input for Update {
     const REVISION: Option<fn(&mut Self) -> &mut Option<i64>> = Some(|input| &mut input.revision);
+}
+
+/// A change of an extension.
+#[derive(Clone, Debug)]
+pub struct Extend {
+    version: Version,
+    until: Option<Timestamp>,
+}
+
+impl FromStr for Extend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let none = text.strip_suffix("=none").map(str::parse);
+        if let Some(Ok(version)) = none {
+            return Ok(Self {
+                version,
+                until: None,
+            });
+        }
+        let Extension { version, until } = text
+            .parse()
+            .map_err(|allowed| format!("{allowed}, or \"v1=none\""))?;
+        let until = Some(until);
+        Ok(Self { version, until })
+    }
 }
 
 /// What only the command says so.
@@ -299,12 +332,13 @@ impl Update {
     }
 
     /// Whether nothing is to change.
-    const fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.name.is_none()
             && self.return_to.is_none()
             && self.profile.is_none()
             && self.default_version.is_none()
             && self.rate_limit.is_none()
+            && self.extend.as_ref().is_none_or(Vec::is_empty)
     }
 
     fn apply_to(&self, mut row: ApplicationRow, apps: &Administration) -> ApplicationRow {
@@ -332,6 +366,16 @@ impl Update {
         if let Some(rate) = &self.rate_limit {
             settings.rate_limit = rate.this().map(|Text(rate)| rate.numbers());
         }
+        if let Some(extend) = &self.extend {
+            let mut all = extensions_of(settings.extensions.as_deref());
+            for Text(Extend { version, until }) in extend {
+                all.retain(|one| one.version != *version);
+                let version = version.clone();
+                all.extend(until.map(|until| Extension { version, until }));
+            }
+            all.sort_by(|one, other| one.version.cmp(&other.version));
+            settings.extensions = extensions_json(&all);
+        }
         row
     }
 }
@@ -352,6 +396,12 @@ async fn update(context: &Context, ident: AppIdent, input: Update) -> Result<App
     let origins = input.return_to.as_ref().map_or(0, Vec::len);
     let version = input.default_version.as_ref().and_then(Change::this);
     apps.check(origins, version.map(|Text(version)| version))?;
+    for Text(Extend { version, until }) in input.extend.iter().flatten() {
+        let checked = apps
+            .rules
+            .check_extension(version, *until, context.caller.at);
+        checked.map_err(AdministrationError::from)?;
+    }
     let request = context.change(input.revision, input.reason.clone());
     let updated = |row| Ok(input.apply_to(row, apps));
     let updated = apps.change(ident, Action::UpdateApp, &request, updated);

@@ -12,7 +12,7 @@ use signpost_protocol::{
     param::Params,
     sign::{SignAlgorithm, SignCarrier, SignCover, SignProfile, canonical_for_display},
 };
-use signpost_proxy::{Config, Gateway, ServedVersion, Stage, Versions};
+use signpost_proxy::{Config, Extension, Gateway, ServedVersion, Stage, Versions};
 use utoipa::ToSchema;
 
 use super::{Context, Face, Operation, Output, Result, apps, input::Nothing};
@@ -32,6 +32,7 @@ pub struct Subject {
     profile: Option<SignProfile>,
     default_version: Option<String>,
     return_to: Vec<String>,
+    extensions: Vec<Extension>,
 }
 
 impl From<&AppSummary> for Subject {
@@ -41,6 +42,7 @@ impl From<&AppSummary> for Subject {
             profile: app.sign_profile.clone(),
             default_version: app.default_version.clone(),
             return_to: app.return_to.clone(),
+            extensions: app.extensions.clone(),
         }
     }
 }
@@ -203,7 +205,7 @@ impl Card {
         let presets = presets(&profile);
         Self {
             headers: convention.map(|name| names.spelled(name)).collect(),
-            versions: card_versions(versions, default, hosting.now),
+            versions: card_versions(versions, default, &subject.extensions, hosting.now),
             window_seconds: hosting.window_seconds,
             return_to: subject.return_to,
             cors_origins: hosting.cors_origins,
@@ -240,11 +242,19 @@ fn curl_headers(names: &HeaderNames, app: Option<&str>, version: &str) -> String
     sent.collect::<Vec<_>>().join(" ")
 }
 
-fn card_versions(versions: &Versions, default: &ServedVersion, now: Timestamp) -> Vec<CardVersion> {
-    let on_card = |version: &ServedVersion| CardVersion {
-        version: version.name().to_string(),
-        is_default: version.name() == default.name(),
-        is_retired: version.stage(now) == Stage::Retired,
+fn card_versions(
+    versions: &Versions,
+    default: &ServedVersion,
+    extensions: &[Extension],
+    now: Timestamp,
+) -> Vec<CardVersion> {
+    let on_card = |version: &ServedVersion| {
+        let is_extended = |one: &Extension| one.version == **version.name() && now < one.until;
+        CardVersion {
+            version: version.name().to_string(),
+            is_default: version.name() == default.name(),
+            is_retired: version.stage(now) == Stage::Retired && !extensions.iter().any(is_extended),
+        }
     };
     versions.iter().map(|version| on_card(version)).collect()
 }

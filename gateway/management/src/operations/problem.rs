@@ -358,6 +358,9 @@ impl From<AdministrationError> for ApiError {
             AdministrationError::Rule(BrokenRule::UnknownVersion { known }) => {
                 Self::invalid("default_version", known)
             }
+            AdministrationError::Rule(BrokenRule::Extension { allowed }) => {
+                Self::invalid("extend", allowed)
+            }
             AdministrationError::Rule(rule @ BrokenRule::TooManyOrigins) => {
                 Self::invalid("return_to", rule)
             }

@@ -20,7 +20,7 @@ use crate::reports::{
     paths::PathUsage,
     shadows::{Diff, Wanted},
     usage::Summary,
-    versions::ListedVersion,
+    versions::{ListedEndpoint, ListedVersion},
 };
 
 /// Days of a report, if no number is named.
@@ -144,7 +144,15 @@ pub async fn report(context: &Context, versions: &Versions, input: ReportInput) 
         };
         let mut paths = PathUsage::read(store, &of).await?;
         for version in &mut summary.versions {
-            version.paths = Some(paths.remove(&version.version).unwrap_or_default());
+            let mut paths = paths.remove(&version.version).unwrap_or_default();
+            let configured = versions.named(version.version.as_bytes());
+            let endpoints = configured.map_or(&[][..], |version| version.endpoints());
+            for path in &mut paths {
+                let found = endpoints.iter();
+                let found = found.filter(|one| one.covers(&path.method, &path.path));
+                path.ends = found.map(|one| ListedEndpoint::new(one, now)).collect();
+            }
+            version.paths = Some(paths);
         }
     }
     Ok(summary)

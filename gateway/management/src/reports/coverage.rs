@@ -285,6 +285,7 @@ mod tests {
             applications: 2,
             last_seen: Timestamp::from_millis(0),
             users: Vec::new(),
+            ends: Vec::new(),
         }
     }
 

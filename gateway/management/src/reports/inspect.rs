@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 use signpost_proxy::{
-    AfterSunset, Config, Day, KEEP_SHADOW_DAYS, MultiApplications, Sealer, ServedVersion, Stage,
-    Versions, default_version_warnings, rfc3339, unusable_defaults,
+    Config, Day, KEEP_SHADOW_DAYS, MultiApplications, Sealer, ServedVersion, Stage, Versions,
+    default_version_warnings, rfc3339, unusable_defaults,
 };
 use signpost_store::{
     Store, StoreError,
@@ -112,9 +112,7 @@ fn endings(before: Option<&Versions>, after: &Versions, now: Timestamp) -> Vec<(
         let name = version.name().as_str();
         let old = before.and_then(|before| before.named(name.as_bytes()));
         let was_retired = old.is_some_and(|old| old.stage(now) == Stage::Retired);
-        let life_cycle = version.life_cycle();
-        let life_cycle = life_cycle.filter(|life| life.after_sunset == AfterSunset::Gone);
-        let sunset = life_cycle.and_then(|life| life.sunset);
+        let sunset = version.life_cycle().and_then(|life| life.gone);
         if let Some(sunset) = sunset.filter(|sunset| *sunset < now.plus(LATELY) && !was_retired) {
             let what = format!("its requests get 410 from {} on", rfc3339(sunset));
             endings.push((name.to_owned(), what));

@@ -11,6 +11,8 @@ use signpost_store::{
 };
 use utoipa::ToSchema;
 
+use super::versions::ListedEndpoint;
+
 /// Limit of the applications that a report has, of all paths together.
 const MAX_USERS: u32 = 20_000;
 
@@ -67,6 +69,9 @@ pub struct PathUsage {
     pub last_seen: Timestamp,
     /// The applications with the most requests.
     pub users: Vec<PathUser>,
+    /// The endpoints with dates of their own that it belongs to; the first one holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<ListedEndpoint>,
 }
 
 /// The requests of a path and an application.
@@ -152,5 +157,5 @@ from_row!(PathUsage {
     bridged,
     applications,
     last_seen;
-    users
+    users, ends
 });

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
-use signpost_proxy::{
-    AfterSunset, Day, KEEP_SHADOW_DAYS, ServedVersion, Versions, as_rfc3339, rfc3339,
-};
+use signpost_proxy::{Day, KEEP_SHADOW_DAYS, ServedVersion, Versions, as_rfc3339, rfc3339};
 use signpost_store::{
     Store, StoreError,
     tables::usage::{OfPaths, count_users, read_paths},
@@ -99,7 +97,7 @@ impl Retirement {
 /// Whether its requests get 410 after its sunset.
 fn is_gone(version: &ServedVersion) -> bool {
     let life = version.life_cycle();
-    life.is_some_and(|life| life.after_sunset == AfterSunset::Gone)
+    life.is_some_and(|life| life.gone.is_some())
 }
 
 /// A stage with the points whose conditions hold.

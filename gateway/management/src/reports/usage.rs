@@ -8,7 +8,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
-use signpost_proxy::{Counts, Day, Stage, UnknownVersion, Versions, as_rfc3339};
+use signpost_proxy::{Counts, Day, Stage, UnknownVersion, Versions, as_rfc3339, rfc3339};
 use signpost_store::{
     Store, StoreError,
     tables::usage::{Only, StoredApp, StoredClient, StoredCount, StoredUsage, read},
@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 pub use super::paths::AppKind;
 use super::paths::PathUsage;
+use crate::administration::records::extensions_of;
 
 /// State of an application that the store no longer has.
 const DELETED: &str = "deleted";
@@ -137,6 +138,8 @@ pub struct Retiring {
     pub by_default: BTreeSet<String>,
     /// They named a version that does not exist, and got this one.
     pub by_unknown: BTreeSet<String>,
+    /// They may use the version longer than its life cycle says; each with the time.
+    pub extended: BTreeMap<String, String>,
     /// They named it, got it by default or instead of another one in unsigned requests only, which anyone can send.
     pub only_unsigned: BTreeSet<String>,
 }
@@ -221,8 +224,6 @@ impl VersionSummary {
             // Then by ident, so that two reports of the same numbers are the same.
             most.then_with(|| app.ident.cmp(&other.ident))
         });
-        let pinned = usage.applications.iter();
-        let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(name));
         let version = configured.named(name.as_bytes());
         Self {
             version: name.to_owned(),
@@ -230,7 +231,7 @@ impl VersionSummary {
             is_default: configured.default().name().as_str() == name,
             is_retired: version.is_some_and(|version| version.stage(now) == Stage::Retired),
             requests: all,
-            retiring: Retiring::new(&applications, pinned),
+            retiring: Retiring::new(name, &applications, &usage.applications),
             applications,
             paths: None,
         }
@@ -333,7 +334,15 @@ impl ClientUsage {
 }
 
 impl Retiring {
-    fn new<'a>(applications: &[AppUsage], pinned: impl Iterator<Item = &'a StoredApp>) -> Self {
+    fn new(version: &str, applications: &[AppUsage], known: &[StoredApp]) -> Self {
+        let pinned = known.iter();
+        let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(version));
+        let extended = known.iter().filter_map(|app| {
+            let extensions = extensions_of(app.extensions.as_deref());
+            let mut extensions = extensions.into_iter();
+            let found = extensions.find(|one| one.version.as_str() == version)?;
+            Some((app.ident.clone(), rfc3339(found.until)))
+        });
         let with = |has: fn(&Requests) -> bool| {
             let noticing = applications
                 .iter()
@@ -343,6 +352,7 @@ impl Retiring {
         Self {
             named_by: with(|of| of.named() > 0),
             pinned: pinned.map(|app| app.ident.clone()).collect(),
+            extended: extended.collect(),
             by_default: with(|of| of.of(VersionSource::Default) > 0),
             by_unknown: with(|of| of.of(VersionSource::Unknown) > 0),
             only_unsigned: with(Requests::has_unsigned_source),

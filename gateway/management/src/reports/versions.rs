@@ -8,8 +8,8 @@ use signpost_kit::clock::Timestamp;
 use utoipa::ToSchema;
 
 use signpost_proxy::{
-    AddressHealth, AddressStatus, AfterSunset, Backend, BackendStatus, Part, ServedVersion, Stage,
-    Upstream, Versions, rfc3339,
+    AddressHealth, AddressStatus, Backend, BackendStatus, Endpoint, LifeCycle, Part, ServedVersion,
+    Stage, Upstream, Versions, rfc3339,
 };
 
 /// A version.
@@ -19,6 +19,22 @@ pub struct ListedVersion {
     pub version: String,
     /// Whether requests that name no version go to it.
     pub is_default: bool,
+    /// Its dates.
+    #[serde(flatten)]
+    pub dates: ListedDates,
+    /// Its paths with dates of their own.
+    pub endpoints: Vec<ListedEndpoint>,
+    /// The version whose backends serve its requests, if it has a bridge.
+    pub bridge: Option<String>,
+    /// The version that gets copies of its requests, if one does.
+    pub shadow: Option<String>,
+    /// Its backends.
+    pub backends: Vec<ListedBackend>,
+}
+
+/// The dates of a version or of an endpoint.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ListedDates {
     /// `current`, `deprecated`, `brownout`, `past_sunset` or `retired`.
     pub stage: &'static str,
     /// From when on it is deprecated.
@@ -33,16 +49,20 @@ pub struct ListedVersion {
     pub link: Option<String>,
     /// Those that are not over, the next one first.
     pub brownouts: Vec<ListedBrownout>,
-    /// The version whose backends serve its requests, if it has a bridge.
-    pub bridge: Option<String>,
-    /// The version that gets copies of its requests, if one does.
-    pub shadow: Option<String>,
-    /// Its backends.
-    pub backends: Vec<ListedBackend>,
+}
+
+/// A path with dates of its own. Of each date, the earlier one of its own and its version's.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ListedEndpoint {
+    /// Methods, if not all, and path: `GET, POST /orders/**`.
+    pub endpoint: String,
+    /// The dates.
+    #[serde(flatten)]
+    pub dates: ListedDates,
 }
 
 /// A time in which a version's requests are rejected.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ListedBrownout {
     /// Its first instant.
     #[schema(format = DateTime)]
@@ -86,32 +106,15 @@ impl ListedVersion {
         known: &[BackendStatus],
         now: Timestamp,
     ) -> Self {
-        let life_cycle = version.life_cycle();
-        let sunset = life_cycle.and_then(|dates| dates.sunset);
-        let after_sunset = life_cycle.map(|dates| match dates.after_sunset {
-            AfterSunset::Serve => "serve",
-            AfterSunset::Gone => "gone",
-        });
-        let brownouts = life_cycle.into_iter().flat_map(|dates| &dates.brownouts);
-        let brownouts = brownouts
-            .filter(|brownout| now < brownout.end)
-            .map(|brownout| ListedBrownout {
-                start: rfc3339(brownout.start),
-                end: rfc3339(brownout.end),
-            });
+        let endpoints = version.endpoints().iter();
+        let endpoints = endpoints.map(|endpoint| ListedEndpoint::new(endpoint, now));
         Self {
             version: version.name().to_string(),
             is_default,
-            stage: stage_name(version.stage(now)),
-            deprecated: life_cycle.and_then(|dates| dates.deprecated).map(rfc3339),
-            sunset: sunset.map(rfc3339),
-            after_sunset: after_sunset.filter(|_| sunset.is_some()),
+            dates: ListedDates::new(version.life_cycle().map(|life| &**life), now),
+            endpoints: endpoints.collect(),
             bridge: version.bridge().map(|bridge| bridge.to.to_string()),
             shadow: version.shadow().map(|shadow| shadow.to.to_string()),
-            link: life_cycle
-                .and_then(|dates| dates.link.as_deref())
-                .map(str::to_owned),
-            brownouts: brownouts.collect(),
             backends: version
                 .backends()
                 .chain(
@@ -123,6 +126,45 @@ impl ListedVersion {
                 .chain(version.shadow().and_then(|shadow| shadow.backend.as_ref()))
                 .map(|backend| ListedBackend::new(version, backend, known))
                 .collect(),
+        }
+    }
+}
+
+impl ListedDates {
+    /// The dates of a life cycle; if there is none, nothing ends.
+    #[must_use]
+    pub fn new(life_cycle: Option<&LifeCycle>, now: Timestamp) -> Self {
+        let sunset = life_cycle.and_then(|dates| dates.sunset);
+        // An endpoint may end before its version, and only with the version be gone.
+        let gone = life_cycle.and_then(|dates| dates.gone);
+        let after = if gone == sunset { "gone" } else { "serve" };
+        let brownouts = life_cycle.into_iter().flat_map(|dates| &dates.brownouts);
+        let brownouts = brownouts
+            .filter(|brownout| now < brownout.end)
+            .map(|brownout| ListedBrownout {
+                start: rfc3339(brownout.start),
+                end: rfc3339(brownout.end),
+            });
+        let stage = life_cycle.map_or(Stage::Current, |dates| dates.stage(now));
+        let link = life_cycle.and_then(|dates| dates.link.as_deref());
+        Self {
+            stage: stage_name(stage),
+            deprecated: life_cycle.and_then(|dates| dates.deprecated).map(rfc3339),
+            sunset: sunset.map(rfc3339),
+            after_sunset: sunset.map(|_| after),
+            link: link.map(str::to_owned),
+            brownouts: brownouts.collect(),
+        }
+    }
+}
+
+impl ListedEndpoint {
+    /// An endpoint at this time.
+    #[must_use]
+    pub fn new(endpoint: &Endpoint, now: Timestamp) -> Self {
+        Self {
+            endpoint: endpoint.shown(),
+            dates: ListedDates::new(Some(&endpoint.life_cycle), now),
         }
     }
 }

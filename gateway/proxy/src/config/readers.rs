@@ -5,6 +5,7 @@ use std::{fmt::Display, net::IpAddr};
 use ipnet::IpNet;
 use signpost_kit::config::{Read, Section, Value};
 
+use super::path_pattern::PathPattern;
 use crate::{request::Method, wire::syntax::path::canonical_path};
 
 /// Reads a list of addresses and networks.
@@ -20,6 +21,17 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>>
 /// without a `*`, which would be meant as one.
 pub(super) fn path(text: &str) -> Option<String> {
     canonical_path(text).filter(|_| !text.contains('*'))
+}
+
+/// Reads `paths`: at least one pattern.
+pub(super) fn paths(section: &mut Section<'_>) -> Read<Vec<PathPattern>> {
+    const KEY: &str = "paths";
+    let allowed = format!("at least one of {}", PathPattern::ALLOWED);
+    let paths = section.list(KEY, &[], &allowed, |text| text.parse().ok())?;
+    match paths.is_empty() {
+        true => Err(section.missing(KEY, &allowed)),
+        false => Ok(paths),
+    }
 }
 
 /// Reads `method`.

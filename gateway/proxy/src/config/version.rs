@@ -4,6 +4,7 @@ mod backend;
 mod bridge;
 mod canaries;
 mod changes;
+mod endpoints;
 mod life_cycle;
 mod placed;
 mod request_rules;
@@ -30,14 +31,16 @@ pub(crate) use self::{
     backend::{AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
     changes::{Change, ChangedPath, HeaderChange, ParamEffect, RequestChange, may_change},
-    life_cycle::LifeCycle,
     request_rules::{Bodies, RequestRules},
     served::Paths,
 };
 pub use self::{
     backend::{Backend, BackendAddress, HostPort, Part, Upstream},
     changes::Changes,
-    life_cycle::{AfterSunset, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339},
+    endpoints::Endpoint,
+    life_cycle::{
+        Extension, LifeCycle, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339,
+    },
     placed::Placed,
     served::ServedVersion,
     shadow::Shadow,
@@ -322,6 +325,14 @@ impl Versions {
         self.all.iter()
     }
 
+    /// The names of all versions.
+    #[must_use]
+    pub fn names(&self) -> Vec<Version> {
+        self.iter()
+            .map(|version| (**version.name()).clone())
+            .collect()
+    }
+
     /// The names of the versions that are not retired at this time.
     #[must_use]
     pub fn names_in_service(&self, now: Timestamp) -> Vec<Version> {
@@ -338,8 +349,12 @@ impl Versions {
     /// The header fields that the life cycle of any version adds to responses.
     #[must_use]
     pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
-        let cycles = self.iter().filter_map(|version| version.life_cycle());
-        let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
+        let cycles = self.iter().flat_map(|version| {
+            let endpoints = version.endpoints().iter().map(|one| &one.life_cycle);
+            version.life_cycle().into_iter().chain(endpoints)
+        });
+        let mut names: Vec<HeaderName> =
+            cycles.flat_map(|one| one.field_names()).cloned().collect();
         names.sort_by(|name, other| name.as_str().cmp(other.as_str()));
         names.dedup();
         names

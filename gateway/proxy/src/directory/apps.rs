@@ -23,6 +23,7 @@ mod unread;
 use std::str::FromStr;
 
 use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     app::{AppId, AppIdent},
     label_enum,
@@ -32,7 +33,7 @@ use signpost_protocol::{
 use signpost_store::StoreError;
 
 use self::seal::SealError;
-use crate::config::OwnRate;
+use crate::config::{Extension, OwnRate};
 
 /// An application, as requests need it. Immutable; a change creates a new one.
 #[derive(Clone, Debug)]
@@ -54,9 +55,19 @@ pub struct App {
     pub default_version: Option<Version>,
     /// Its own rate limit; `None`: the gateway's.
     pub rate_limit: Option<OwnRate>,
+    /// The versions that it may use longer than their life cycles say.
+    pub extensions: Box<[Extension]>,
 }
 
 impl App {
+    /// Until when it may use a version longer; `None`: as the version's life cycle says.
+    #[must_use]
+    pub fn extended_until(&self, version: &Version) -> Option<Timestamp> {
+        let mut extensions = self.extensions.iter();
+        let found = extensions.find(|one| one.version == *version);
+        found.map(|one| one.until)
+    }
+
     /// Its keys, the current one first; the one before also if its overlap has ended.
     pub fn keys(&self) -> impl Iterator<Item = &AppKey> {
         let previous = self.previous_key.as_ref().map(|previous| &previous.key);
@@ -74,6 +85,7 @@ impl App {
             profile: None,
             default_version: None,
             rate_limit: None,
+            extensions: Box::default(),
         }
     }
 }

@@ -184,7 +184,14 @@ pub(crate) fn arguments(rejection: &Rejection, names: &HeaderNames) -> Arguments
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
             let is_any = !migration.versions.is_empty();
             let versions = if is_any { &*migration.versions } else { "none" };
-            vec![("versions", versions.to_owned())]
+            let scope = match migration.is_of_endpoint {
+                true => "endpoint",
+                false => "version",
+            };
+            vec![
+                ("versions", versions.to_owned()),
+                ("scope", scope.to_owned()),
+            ]
         }
         _ => rejection
             .malformed()
@@ -375,6 +382,7 @@ mod tests {
             migration: crate::request::rejection::Migration {
                 versions: versions.to_owned(),
                 link: link.map(Into::into),
+                is_of_endpoint: false,
             },
             retry_after: std::time::Duration::from_millis(59_001),
         }

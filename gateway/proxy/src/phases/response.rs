@@ -38,7 +38,7 @@ pub(crate) fn own_fields<'a>(
             ),
         ]
     };
-    let life_cycle = route.and_then(|route| route.version.life_cycle());
+    let life_cycle = route.and_then(|route| route.life_cycle.as_deref());
     static ID: HeaderName = X_REQUEST_ID;
     std::iter::once((name(&ID), request_id.as_bytes()))
         .chain(route.into_iter().flat_map(of_route))

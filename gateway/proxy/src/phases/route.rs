@@ -1,6 +1,6 @@
 //! Chooses the version for a verified request, and the backend of that version. CONTRACT 5.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{mem::discriminant, net::IpAddr, sync::Arc};
 
 use ring::digest;
 use signpost_kit::{clock::Timestamp, limits::Network};
@@ -73,10 +73,12 @@ pub struct Route {
     index: BackendIndex,
     /// Why this version was chosen.
     pub source: VersionSource,
+    /// When this ends for the application: the dates of the version or of an endpoint, or later ones.
+    pub life_cycle: Option<Arc<LifeCycle>>,
 }
 
 impl Route {
-    /// The route to a backend of a version.
+    /// The route to a backend of a version, without a life cycle.
     pub const fn new(
         version: Arc<ServedVersion>,
         index: BackendIndex,
@@ -86,6 +88,7 @@ impl Route {
             version,
             index,
             source,
+            life_cycle: None,
         }
     }
 
@@ -147,7 +150,7 @@ pub struct Unrouted {
 ///
 /// # Errors
 ///
-/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out; or it takes
+/// The version is unknown and `unknown = "reject"` is configured; or its or the endpoint's life cycle has ended, or has a brown-out; or it takes
 /// no ambiguous paths; or the backend takes signed requests only.
 pub fn route(
     verified: VerifiedRequest,
@@ -167,14 +170,18 @@ pub fn route(
             });
         }
     };
-    let routed = |index| Route::new(Arc::clone(version), index, source);
+    let life_cycle = life_cycle_of(version, verified.app(), &wanted);
+    let routed = |index| Route {
+        life_cycle: life_cycle.clone(),
+        ..Route::new(Arc::clone(version), index, source)
+    };
     let unrouted = |verified, index, rejection| Unrouted {
         verified,
         rejection,
         route: Some(Box::new(routed(index))),
     };
-    if let Some(life_cycle) = version.life_cycle()
-        && let Err(rejection) = serves(life_cycle, versions, now())
+    if let Some(life_cycle) = &life_cycle
+        && let Err(rejection) = serves(life_cycle, version, versions, now())
     {
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
@@ -279,16 +286,40 @@ fn default_of<'v>(
     canary.map_or(versions.default(), |canary| versions.at(canary.version))
 }
 
-/// Whether a version serves at this time.
-fn serves(life_cycle: &LifeCycle, versions: &Versions, now: Timestamp) -> Result<(), Rejection> {
+/// The life cycle of a request. An application whose use of the version is extended has one of its own.
+fn life_cycle_of(
+    version: &ServedVersion,
+    app: Option<&Arc<App>>,
+    wanted: &Wanted<'_>,
+) -> Option<Arc<LifeCycle>> {
+    let life_cycle = version.life_cycle_of(wanted.method, wanted.target.compared())?;
+    let extended = app.and_then(|app| app.extended_until(version.name()));
+    Some(match extended {
+        Some(until) => Arc::new(life_cycle.extended(until)),
+        None => Arc::clone(life_cycle),
+    })
+}
+
+/// Whether a version, or an endpoint of it with this life cycle, serves at this time.
+fn serves(
+    life_cycle: &LifeCycle,
+    version: &ServedVersion,
+    versions: &Versions,
+    now: Timestamp,
+) -> Result<(), Rejection> {
+    let stage = life_cycle.stage(now);
     let migration = || {
-        let is_current = |version: &&Arc<ServedVersion>| version.stage(now) == Stage::Current;
+        // If only an endpoint ends, its version may be current.
+        let is_goal = |other: &&Arc<ServedVersion>| {
+            other.number != version.number && other.stage(now) == Stage::Current
+        };
         Migration {
-            versions: names(versions.iter().filter(is_current)),
+            versions: names(versions.iter().filter(is_goal)),
             link: life_cycle.link.clone(),
+            is_of_endpoint: discriminant(&version.stage(now)) != discriminant(&stage),
         }
     };
-    match life_cycle.stage(now) {
+    match stage {
         Stage::Current | Stage::Deprecated | Stage::PastSunset => Ok(()),
         Stage::Brownout { ends_in } => Err(Rejection::VersionBrownout {
             migration: migration(),
@@ -390,15 +421,19 @@ mod tests {
         "[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.V2]\nbackend = '127.0.0.1:2'\n";
 
     fn verified(default_version: Option<&str>) -> VerifiedRequest {
+        let default_version = default_version.map(|name| name.parse().unwrap());
+        verified_as(|app| App {
+            default_version,
+            ..app
+        })
+    }
+
+    fn verified_as(change: impl FnOnce(App) -> App) -> VerifiedRequest {
         let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
         let AppDirectory::Single(app) = AppDirectory::single(key) else {
             unreachable!()
         };
-        let default_version = default_version.map(|name| name.parse().unwrap());
-        let app = Arc::new(App {
-            default_version,
-            ..(*app).clone()
-        });
+        let app = Arc::new(change((*app).clone()));
         let target = Target::parse(b"/").unwrap();
         let now = signpost_protocol::sign::SignTime::from_millis(0);
         Verifier::new(sign_config(""))
@@ -768,6 +803,37 @@ mod tests {
                 Rejection::VersionRetired { .. }
             ));
             assert_eq!(unrouted.route.unwrap().source, source);
+        }
+    }
+
+    /// Only the path of an endpoint ends, for all but an application that is extended, and its version is no goal.
+    #[test]
+    fn an_endpoint_ends_alone_and_later_for_an_application_that_is_extended() {
+        let versions = versions(
+            "[versions.v1]\nbackend = '127.0.0.1:1'\n\
+             [[versions.v1.endpoints]]\npaths = ['/old/']\nmethods = ['GET']\n\
+             sunset = '2024-01-01'\nafter_sunset = 'gone'\n\
+             [versions.v2]\nbackend = '127.0.0.1:2'\n",
+        );
+        let at =
+            |verified, path, now| route(verified, wanted("", path), &versions, || now, |_| true);
+        let routed = at(verified(None), "/new", NOW).unwrap();
+        assert!(routed.route().life_cycle.is_none());
+        let unrouted = at(verified(None), "/old/1", NOW).unwrap_err();
+        let Rejection::VersionRetired { migration } = unrouted.rejection else {
+            panic!("{}", unrouted.rejection)
+        };
+        assert!(migration.is_of_endpoint);
+        assert_eq!(migration.versions, "v2");
+        assert!(unrouted.route.unwrap().life_cycle.is_some());
+        for (until, is_served) in [
+            ("v1=2025-01-02", true),
+            ("v1=2025-01-01", false),
+            ("v2=2026-01-01", false),
+        ] {
+            let extensions = Box::new([until.parse().unwrap()]);
+            let verified = verified_as(|app| App { extensions, ..app });
+            assert_eq!(at(verified, "/old/1", NOW).is_ok(), is_served, "{until}");
         }
     }
 

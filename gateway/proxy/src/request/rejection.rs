@@ -383,6 +383,8 @@ pub struct Migration {
     pub versions: String,
     /// A page about the migration.
     pub link: Option<Box<str>>,
+    /// Whether only an endpoint of the version is concerned.
+    pub is_of_endpoint: bool,
 }
 
 impl Rejection {

@@ -73,7 +73,7 @@ fn begin_response<C: Client>(
     let quotas = accepted.quotas.to_fields();
     sent.problem = backend_problem(head, bytes);
     let names = &rules.admission.names;
-    let life_cycle = route.version.life_cycle();
+    let life_cycle = route.life_cycle.as_deref();
     let nominated = ConnectionOptions::from_fields(head.fields(bytes));
     // Rejected, not cut: a hop-by-hop field that is named beyond the limit would otherwise pass to the client.
     if nominated.is_too_many() {

@@ -41,6 +41,7 @@ profile          a sign profile of its own: a preset (sign --help lists them) wi
                  replay, or an object as in app list --json. Default: the gateway's profile
 default_version  one of the gateway's versions
 rate_limit       a rate limit of its own, as in app create
+extensions       until when it may use versions that end, as in app update: separated by spaces in CSV, a list in JSON
 state            active (the default) or disabled
 
 The columns may be in any order; only the first three are required. A line of app export needs a key. If the file has

@@ -8,7 +8,7 @@ use signpost_kit::{
     command::print_line,
     reload::control::{Reply, Verb, send},
 };
-use signpost_management::reports::versions::{ListedBackend, ListedVersion};
+use signpost_management::reports::versions::{ListedBackend, ListedDates, ListedVersion};
 use signpost_proxy::{Config, Versions, program::GatewayStatus};
 
 use crate::cli::table::{print_table, printable};
@@ -83,7 +83,8 @@ impl Listing {
 
     fn print(&self, running: &Running) {
         let versions = self.versions.iter();
-        print_table(VERSION_HEADS, versions.clone().map(version_row));
+        let rows = versions.clone().flat_map(version_rows);
+        print_table(VERSION_HEADS, rows);
         print_line("");
         let mut backends: Vec<(&str, &ListedBackend)> = Vec::new();
         // A backend is shown with its own version.
@@ -141,9 +142,8 @@ fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
 }
 
-fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
-    let next = version.brownouts.first();
-    let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
+/// A row for the version, and one for each path with dates of its own.
+fn version_rows(version: &ListedVersion) -> Vec<[String; VERSION_HEADS.len()]> {
     let is_default = if version.is_default { " (default)" } else { "" };
     let to = |what: &str, version: &Option<String>| {
         let version = version.as_ref();
@@ -153,14 +153,26 @@ fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
         to("bridge to", &version.bridge),
         to("shadow", &version.shadow),
     );
+    let name = format!("{}{is_default}{bridge}{shadow}", version.version);
+    let mut rows = vec![dates_row(name, &version.dates)];
+    for one in &version.endpoints {
+        let name = format!("{} {}", version.version, one.endpoint);
+        rows.push(dates_row(name, &one.dates));
+    }
+    rows
+}
+
+fn dates_row(name: String, dates: &ListedDates) -> [String; VERSION_HEADS.len()] {
+    let next = dates.brownouts.first();
+    let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
     [
-        format!("{}{is_default}{bridge}{shadow}", version.version),
-        version.stage.replace('_', " "),
-        or_dash(version.deprecated.as_deref()),
-        or_dash(version.sunset.as_deref()),
-        or_dash(version.after_sunset),
+        name,
+        dates.stage.replace('_', " "),
+        or_dash(dates.deprecated.as_deref()),
+        or_dash(dates.sunset.as_deref()),
+        or_dash(dates.after_sunset),
         or_dash(next.as_deref()),
-        or_dash(version.link.as_deref()),
+        or_dash(dates.link.as_deref()),
     ]
 }
 
@@ -236,6 +248,7 @@ mod tests {
                 { "start": "2026-12-01T10:00:00Z", "end": "2026-12-01T11:00:00Z" },
                 { "start": "2026-12-08T10:00:00Z", "end": "2026-12-08T12:00:00Z" },
             ],
+            "endpoints": [],
             "backends": [{
                 "backend": "v1",
                 "part": "own",

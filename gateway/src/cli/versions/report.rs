@@ -9,6 +9,7 @@ use signpost_management::{
         coverage::{number_of, shown},
         paths::PathUsage,
         usage::{AppKind, AppUsage, Summary, VersionSummary},
+        versions::ListedEndpoint,
     },
 };
 use signpost_protocol::version::VersionSource;
@@ -150,7 +151,7 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
 }
 
 /// The columns of paths.
-const PATH_HEADS: [&str; 8] = [
+const PATH_HEADS: [&str; 9] = [
     "PATH",
     "REQUESTS",
     "4XX",
@@ -158,6 +159,7 @@ const PATH_HEADS: [&str; 8] = [
     "BRIDGED",
     "APPLICATIONS",
     "LAST SEEN",
+    "ENDS",
     "CALLED BY",
 ];
 
@@ -196,8 +198,15 @@ fn path_row(path: &PathUsage) -> [String; PATH_HEADS.len()] {
         number(path.bridged),
         path.applications.to_string(),
         rfc3339(path.last_seen),
+        path.ends.first().map(ends).unwrap_or_default(),
         users,
     ]
+}
+
+/// When an endpoint ends: its sunset, or its stage without one.
+fn ends(ListedEndpoint { dates, .. }: &ListedEndpoint) -> String {
+    let stage = || dates.stage.to_owned();
+    dates.sunset.clone().unwrap_or_else(stage)
 }
 
 fn ident_of(kind: AppKind, ident: Option<&str>) -> String {
@@ -217,6 +226,7 @@ fn retiring(version: &VersionSummary, summary: &Summary) -> impl Iterator<Item =
         named(version, summary),
         pinned(version, summary),
         by_default(version, summary),
+        extended(version),
     ];
     used.into_iter().chain(remarks(version)).flatten()
 }
@@ -285,6 +295,20 @@ fn by_default(version: &VersionSummary, summary: &Summary) -> Option<String> {
             rest(version, summary)
         )),
     }
+}
+
+fn extended(version: &VersionSummary) -> Option<String> {
+    let all = &version.retiring.extended;
+    let shown: Vec<_> = all.iter().take(MAX_NAMED).collect();
+    let shown: Vec<_> = shown
+        .into_iter()
+        .map(|(ident, until)| format!("{ident} until {until}"))
+        .collect();
+    let more = match all.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!shown.is_empty()).then(|| format!("Extended for {}{more}.", shown.join(", ")))
 }
 
 /// What else a reader of the numbers should know.

@@ -13,6 +13,7 @@ CREATE TABLE applications (
     default_version    TEXT,
     rate_per_second    INTEGER CHECK (rate_per_second >= 0), -- this and the next NULL: the gateway's; 0: unlimited
     rate_burst         INTEGER CHECK (rate_burst >= 0),
+    extensions         TEXT,             -- JSON array of VERSION=TIME: until when it may use versions that end
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
@@ -20,6 +21,7 @@ CREATE TABLE applications (
 CREATE INDEX applications_by_name ON applications (name_folded);
 -- For reports: few have one.
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
+CREATE INDEX applications_extended ON applications (id) WHERE extensions IS NOT NULL;
 
 -- Who changed what: a row is written together with its change, and is never updated.
 CREATE TABLE audit (

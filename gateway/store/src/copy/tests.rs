@@ -15,8 +15,9 @@ use crate::{
 /// Rows in every table; every column is set in at least one.
 const SOME: &str = "
     INSERT INTO applications VALUES
-        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200, 4, x'65'),
-        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL, 1, x'62');
+        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200,
+            '[\"v1=2027-03-01T00:00:00Z\"]', 4, x'65'),
+        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL, NULL, 1, x'62');
     INSERT INTO audit VALUES (2, 1, 'ada', 'cli host', 'why', 'app.create', 'first', 1, '{}'),
         (5, 2, 'bob', 'cli host', NULL, 'app.update', 'first', 2, '{\"name\":[\"a\",\"b\"]}');
     INSERT INTO tokens VALUES (1, zeroblob(32), 'ci', 'operator', 1, 'ada', 2, 3, 4),
@@ -322,7 +323,7 @@ async fn what_a_later_release_has_migrated_is_copied_as_far_as_this_one_knows_it
 async fn ids_of_deleted_rows_are_not_reused() {
     // The application with the highest id was deleted.
     let pair = Pair::with(&format!(
-        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL, NULL, NULL, 1, x'' \
+        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL, NULL, NULL, NULL, 1, x'' \
          FROM applications LIMIT 1; DELETE FROM applications WHERE id = 40"
     ))
     .await;

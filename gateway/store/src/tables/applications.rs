@@ -51,20 +51,22 @@ pub struct ApplicationSettings {
     pub default_version: Option<String>,
     /// Requests per second and at once; `None`: the gateway's.
     pub rate_limit: Option<[i64; 2]>,
+    /// JSON: until when it may use versions that end; `None`: none is extended.
+    pub extensions: Option<String>,
 }
 
 /// The columns of a row as it is read.
 const COLUMNS: &str = "id, ident, name, state, created_at, key_sealed AS key, previous_sealed AS previous_key, previous_until, \
-                       sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, revision";
+                       sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, extensions, revision";
 
 /// The columns that an operator sets, whose values are [`written`].
 const WRITTEN: &str = "name, name_folded, state, key_sealed, previous_sealed, previous_until, sign_profile, \
-                       return_to_origins, default_version, rate_per_second, rate_burst";
+                       return_to_origins, default_version, rate_per_second, rate_burst, extensions";
 
 /// The columns of a new row, with their types.
 const NEW: &str = "ident text, created_at bigint, name text, name_folded bytea, state text, key_sealed bytea, \
                    previous_sealed bytea, previous_until bigint, sign_profile text, return_to_origins text, \
-                   default_version text, rate_per_second bigint, rate_burst bigint";
+                   default_version text, rate_per_second bigint, rate_burst bigint, extensions text";
 
 fn written(new: ApplicationRow) -> Vec<Value> {
     let (name_folded, settings) = (folded(&new.name), new.settings);
@@ -81,6 +83,7 @@ fn written(new: ApplicationRow) -> Vec<Value> {
         settings.default_version,
         per_second,
         burst,
+        settings.extensions,
     ]
 }
 
@@ -106,6 +109,7 @@ impl FromRow for ApplicationSettings {
             return_to_origins: row.get("return_to_origins")?,
             default_version: row.get("default_version")?,
             rate_limit: per_second.zip(burst).map(<[i64; 2]>::from),
+            extensions: row.get("extensions")?,
         })
     }
 }

@@ -15,7 +15,7 @@ pub struct StoredUsage {
     pub counts: Vec<StoredCount>,
     /// The last clients; some may not have been seen in the period.
     pub clients: Vec<StoredClient>,
-    /// The applications that have requests or a default version.
+    /// The applications that have requests, a default version or an extension.
     pub applications: Vec<StoredApp>,
 }
 
@@ -53,7 +53,7 @@ pub struct StoredClient {
     pub user_agent: Option<String>,
 }
 
-/// An application with requests or a default version.
+/// An application with requests, a default version or an extension.
 #[derive(Clone, Debug)]
 pub struct StoredApp {
     /// Primary key of the application.
@@ -66,6 +66,8 @@ pub struct StoredApp {
     pub state: String,
     /// The version of its requests that name none.
     pub default_version: Option<String>,
+    /// JSON: until when it may use versions that end.
+    pub extensions: Option<String>,
 }
 
 /// One application, and the versions to look for: both keys of the tables, which also find few rows among many.
@@ -90,7 +92,8 @@ impl Only {
     }
 }
 
-const APPS: &str = "SELECT id, ident, name, state, default_version FROM applications WHERE";
+const APPS: &str =
+    "SELECT id, ident, name, state, default_version, extensions FROM applications WHERE";
 
 /// Reads these days, of all applications or of one.
 ///
@@ -108,6 +111,7 @@ pub async fn read(
         // Neither OR nor UNION: for both, SQLite reads every application.
         let apps = format!(
             "{APPS} id IN (SELECT id FROM applications WHERE default_version IS NOT NULL \
+             UNION ALL SELECT id FROM applications WHERE extensions IS NOT NULL \
              UNION ALL SELECT application FROM usage_counts WHERE {of_period})"
         );
         return read_where(store, &of_period, "true", &apps).await;
@@ -327,5 +331,6 @@ from_row!(StoredApp {
     ident,
     name,
     state,
-    default_version
+    default_version,
+    extensions
 });

@@ -125,6 +125,9 @@ fn decision(request: &ChangeRequest) -> Decision {
 pub(crate) fn administration(store: StoredApps) -> Administration {
     let rules = Rules {
         versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
+        configured: ["v0", "v1", "v2"]
+            .map(|name| name.parse().unwrap())
+            .to_vec(),
         gateway_profile: SignProfile {
             replay: ReplayPolicy::Reject,
             ..SignProfile::default()
@@ -199,6 +202,7 @@ pub(crate) fn new_app(name: &str) -> NewApp {
         return_to: Vec::new(),
         default_version: None,
         rate_limit: None,
+        extensions: Vec::new(),
         state: AppState::Active,
         created_at: Timestamp::from_millis(1_700_000_000_000),
     }

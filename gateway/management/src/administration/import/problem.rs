@@ -26,6 +26,7 @@ label_enum! {
         Profile = "profile",
         DefaultVersion = "default_version",
         RateLimit = "rate_limit",
+        Extensions = "extensions",
         State = "state",
     }
 }

@@ -10,6 +10,7 @@ const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 fn rules() -> Rules {
     Rules {
         versions: ["v1", "v2"].map(|name| name.parse().unwrap()).to_vec(),
+        configured: Vec::new(),
         gateway_profile: SignProfile::default(),
         allows_weak_keys: false,
     }
@@ -255,4 +256,26 @@ mod both_stores {
             .unwrap();
         assert_eq!((imported.applications, imported.weak_keys), (2, 1));
     }
+}
+
+#[test]
+fn extensions_are_read_in_both_formats() {
+    for file in [
+        format!("ident,key,name,extensions\na,{KEY},A,v1=2027-03-01 v2=2028-01-01T10:00:00Z\n"),
+        format!(
+            "{{\"ident\":\"a\",\"key\":\"{KEY}\",\"name\":\"A\",\"extensions\":[\"v1=2027-03-01\",\"v2=2028-01-01T10:00:00Z\"]}}"
+        ),
+    ] {
+        let read: Vec<_> = good(&file)[0]
+            .extensions
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(read, ["v1=2027-03-01T00:00:00Z", "v2=2028-01-01T10:00:00Z"]);
+    }
+    let found = problems(&format!("ident,key,name,extensions\na,{KEY},A,v1\n"));
+    assert!(
+        found.contains("extensions: allowed: a version and a date"),
+        "{found}"
+    );
 }

@@ -13,7 +13,7 @@ use crate::{
         failure::{Failure, Page},
         fields::Fields,
         page::Reader,
-        parts::{done, field, folded},
+        parts::{done, field, folded, version_choice},
         visitor::Visitor,
     },
     operations::{
@@ -42,6 +42,11 @@ pub(super) fn forms(reader: &Reader, app: &AppSummary, versions: &[ListedVersion
             (form("update", &|reader| edit(reader, app, versions)))
             (form("rotate", &|reader| html! {
                 (how("rotate")) (field(reader, "overlap_hours", "24"))
+            }))
+            (form("extend", &|reader| html! {
+                (how("extend"))
+                (version_choice(reader, "version", "console_choose", versions, ""))
+                (field(reader, "until", ""))
             }))
             @if has_overlap { (form("end-overlap", &|_| how("end-overlap"))) }
             @let switch = if is_active { "disable" } else { "enable" };
@@ -92,6 +97,10 @@ async fn make(visitor: &Visitor, ident: AppIdent, change: &str, fields: &Fields)
             visitor.submit(&apps::UPDATE, ident, update(fields)).await?;
             return Ok(done(&path, "app_update"));
         }
+        "extend" => {
+            visitor.submit(&apps::UPDATE, ident, extend(fields)).await?;
+            return Ok(done(&path, "app_update"));
+        }
         "rotate" => {
             let rotated = visitor.submit(&apps::ROTATE, ident, rotation(fields));
             return new_key(visitor, &rotated.await?, "console_rotated").await;
@@ -127,9 +136,23 @@ fn update(fields: &Fields) -> Result<Update, ApiError> {
         profile: profile_of(fields)?,
         default_version: Some(fields.change("default_version")?),
         rate_limit: Some(fields.change("rate_limit")?),
+        extend: None,
         options: UpdateOptions::default(),
         revision: fields.count("revision")?,
         reason: fields.value("reason")?,
+    })
+}
+
+/// An extension of a version; without a date, its end.
+fn extend(fields: &Fields) -> Result<Update, ApiError> {
+    let until = fields.given("until").unwrap_or("none");
+    let extend = format!("{}={until}", fields.get("version")).parse();
+    let extend = extend.map_err(|allowed: String| ApiError::invalid("until", allowed))?;
+    Ok(Update {
+        extend: Some(vec![extend]),
+        revision: fields.count("revision")?,
+        reason: fields.value("reason")?,
+        ..Update::default()
     })
 }
 

@@ -12,10 +12,7 @@ use super::{
     changes::{Change, Changes, Converter, HeaderChange, ParamEffect, RequestChange},
     steps::{ResponseStep, read_body_step, read_request_step, read_response_step},
 };
-use crate::config::{
-    path_pattern::PathPattern,
-    readers::{self, check_unique},
-};
+use crate::config::readers::{self, check_unique};
 
 /// Limit of `[[versions.NAME.changes]]`.
 const MAX_CHANGES: usize = 256;
@@ -58,12 +55,7 @@ fn read_change(
 ) -> Read<Change> {
     let name = section.required_by("name", NAME, change_name);
     let method = readers::method(section);
-    let allowed = format!("at least one of {}", PathPattern::ALLOWED);
-    let paths = section.list("paths", &[], &allowed, |text| text.parse().ok());
-    let paths: Read<Vec<PathPattern>> = match paths {
-        Ok(paths) if paths.is_empty() => Err(section.missing("paths", &allowed)),
-        paths => paths,
-    };
+    let paths = readers::paths(section);
     let statuses = section.list("status", &["2xx"], STATUS, statuses);
     let pass_types = section.list("pass_types", &[], TYPES, content_type);
     let names = reading.gateway.names;

@@ -2,6 +2,7 @@
 //! CONTRACT 5.
 
 mod dates;
+mod extension;
 mod read;
 pub(super) mod warnings;
 
@@ -11,33 +12,27 @@ use http::{HeaderName, HeaderValue, header::LINK};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::header::{DEPRECATION, SUNSET};
 
-pub use self::dates::{as_rfc3339, parse_short_duration, parse_since, rfc3339};
 use self::dates::{http_date, structured_date};
+pub use self::{
+    dates::{as_rfc3339, parse_short_duration, parse_since, rfc3339},
+    extension::Extension,
+};
 
-/// When a version ends, and what its clients are told. All times are whole seconds.
+/// When a version or one of its endpoints ends, and what its clients are told. All times are whole seconds.
 #[derive(Debug)]
 pub struct LifeCycle {
     /// Since when it is deprecated, or will be.
     pub deprecated: Option<Timestamp>,
     /// When it ends.
     pub sunset: Option<Timestamp>,
-    /// What happens then.
-    pub after_sunset: AfterSunset,
+    /// From when on its requests are rejected: 410 `version_retired`. `None`: the sunset is an announcement.
+    pub gone: Option<Timestamp>,
     /// A page about the migration: an http or https URL.
     pub link: Option<Box<str>>,
-    /// Ordered, not overlapping, and before the sunset.
+    /// Ordered, and not overlapping.
     pub brownouts: Vec<Brownout>,
     /// The header fields of each response.
     fields: Vec<(HeaderName, HeaderValue)>,
-}
-
-/// What happens to requests after a version's sunset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterSunset {
-    /// They are served: the sunset is an announcement.
-    Serve,
-    /// They are rejected: 410 `version_retired`.
-    Gone,
 }
 
 /// A time in which a version's requests are rejected, so that forgotten clients are noticed: 503 `version_brownout`.
@@ -68,19 +63,69 @@ pub enum Stage {
 }
 
 impl LifeCycle {
-    /// Where the version is at this time.
+    fn new(
+        [deprecated, sunset, gone]: [Option<Timestamp>; 3],
+        link: Option<Box<str>>,
+        mut brownouts: Vec<Brownout>,
+    ) -> Self {
+        brownouts.sort_by_key(|brownout| brownout.start);
+        brownouts.dedup_by(|later, kept| {
+            let overlaps = later.start < kept.end;
+            if overlaps {
+                kept.end = kept.end.max(later.end);
+            }
+            overlaps
+        });
+        Self {
+            fields: fields(deprecated, sunset, link.as_deref()),
+            deprecated,
+            sunset,
+            gone,
+            link,
+            brownouts,
+        }
+    }
+
+    /// The life cycle of an endpoint of a version: the earlier one of each date, the brown-outs of both, and the endpoint's
+    /// link before the version's.
+    pub(super) fn within(self, version: &Self) -> Self {
+        let earlier = |own: Option<Timestamp>, other| own.into_iter().chain(other).min();
+        let [sunset, gone] = [(self.sunset, version.sunset), (self.gone, version.gone)]
+            .map(|(own, other)| earlier(own, other));
+        let deprecated = earlier(self.deprecated, version.deprecated);
+        // RFC 9745 section 4: not later than the sunset.
+        let deprecated = deprecated.and_then(|since| earlier(sunset, Some(since)));
+        let link = self.link.or_else(|| version.link.clone());
+        let brownouts = [self.brownouts, version.brownouts.clone()].concat();
+        Self::new([deprecated, sunset, gone], link, brownouts)
+    }
+
+    /// The life cycle for an application that may go on until then: before, there is neither a brown-out nor a sunset.
+    #[must_use]
+    pub fn extended(&self, until: Timestamp) -> Self {
+        let later = |time: Option<Timestamp>| time.map(|time| time.max(until));
+        let dates = [self.deprecated, later(self.sunset), later(self.gone)];
+        let mut brownouts = self.brownouts.clone();
+        brownouts.retain(|brownout| until < brownout.end);
+        for brownout in &mut brownouts {
+            brownout.start = brownout.start.max(until);
+        }
+        Self::new(dates, self.link.clone(), brownouts)
+    }
+
+    /// Where the version or endpoint is at this time.
     #[must_use]
     pub fn stage(&self, now: Timestamp) -> Stage {
         let has_passed = |time: Option<Timestamp>| time.is_some_and(|time| now >= time);
-        if has_passed(self.sunset) {
-            return match self.after_sunset {
-                AfterSunset::Gone => Stage::Retired,
-                AfterSunset::Serve => Stage::PastSunset,
-            };
+        if has_passed(self.gone) {
+            return Stage::Retired;
         }
         if let Some(end) = self.end_of_brownout(now) {
             let ends_in = end.since(now);
             return Stage::Brownout { ends_in };
+        }
+        if has_passed(self.sunset) {
+            return Stage::PastSunset;
         }
         if has_passed(self.deprecated) {
             return Stage::Deprecated;

@@ -18,6 +18,7 @@ use super::{
     bridge::{check_no_backend, read_bridge, read_changes},
     canaries::{OwnCanaries, Split, StickyBy, Tester, read_canaries},
     changes::Changes,
+    endpoints::{Endpoint, read_endpoints},
     life_cycle::{LifeCycle, Stage},
     placed::OwnPlaces,
     request_rules::{Bodies, OwnRules, RequestRules},
@@ -41,7 +42,9 @@ pub struct ServedVersion {
     name: Arc<Version>,
     /// Its index among all versions, from 0.
     pub number: usize,
-    life_cycle: Option<LifeCycle>,
+    life_cycle: Option<Arc<LifeCycle>>,
+    /// The paths with a life cycle of their own; of several that take a request, the first holds.
+    endpoints: Box<[Endpoint]>,
     /// Its own backend, its canaries, and the backends of its routes, common ones last.
     destinations: Vec<Destination>,
     /// The paths with a backend of their own, by [`PathPattern::precedence`].
@@ -118,6 +121,8 @@ impl ServedVersion {
         let around = rules.as_ref().copied().unwrap_or(RequestRules::USUAL);
         let routes = read_routes(section, &around, reading);
         let life_cycle = LifeCycle::read(section, reading);
+        let known = life_cycle.as_ref().ok().and_then(Option::as_ref);
+        let endpoints = read_endpoints(section, known, reading);
         let names = reading.gateway.names;
         let response_headers =
             section.section("headers", |section| ResponseHeaders::read(section, names));
@@ -129,7 +134,7 @@ impl ServedVersion {
         let unproven = read_unproven(section, has_changes, reading);
         let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
         let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
-        let (rules, places) = (rules?, places?);
+        let (rules, places, endpoints) = (rules?, places?, endpoints?);
         if let (Some(_), Some(_)) = (&bridge, &shadow) {
             let both = "it beside bridge";
             return Err(section.problem("shadow", both, "a version with a backend of its own"));
@@ -157,7 +162,8 @@ impl ServedVersion {
         Ok(Self {
             name,
             number: 0,
-            life_cycle,
+            life_cycle: life_cycle.map(Arc::new),
+            endpoints,
             destinations: numbering.destinations,
             routes,
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
@@ -348,8 +354,24 @@ impl ServedVersion {
 
     /// Its life cycle, if one is configured.
     #[must_use]
-    pub fn life_cycle(&self) -> Option<&LifeCycle> {
+    pub fn life_cycle(&self) -> Option<&Arc<LifeCycle>> {
         self.life_cycle.as_ref()
+    }
+
+    /// The paths with a life cycle of their own: those for the fewest requests first.
+    #[must_use]
+    pub const fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    fn endpoint(&self, method: Method, path: &str) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|one| one.takes(method, path))
+    }
+
+    /// The life cycle of a request: its endpoint's, which has the version's dates, too; otherwise the version's.
+    pub(crate) fn life_cycle_of(&self, method: Method, path: &str) -> Option<&Arc<LifeCycle>> {
+        let of_endpoint = self.endpoint(method, path).map(|one| &one.life_cycle);
+        of_endpoint.or(self.life_cycle.as_ref())
     }
 
     /// Where it is in its life cycle at this time.
@@ -415,14 +437,17 @@ impl ServedVersion {
         routed(&self.routes, path)
     }
 
-    /// The entry that a request is counted by: the path of the route that takes it, otherwise that of a change or of the
-    /// shadow.
+    /// The entry that a request is counted by: the path of the route that takes it, otherwise of a change or of the shadow,
+    /// otherwise of an endpoint.
     #[must_use]
     pub(crate) fn pattern<'p>(&'p self, method: Method, path: &'p str) -> Option<&'p PathPattern> {
         let route = self.routes.iter().find(|(route, _)| route.takes(path));
         match route {
             Some((route, _)) => Some(route),
-            None => self.compared_by(method, path),
+            None => {
+                let of_endpoint = || self.endpoint(method, path).map(|one| &one.path);
+                self.compared_by(method, path).or_else(of_endpoint)
+            }
         }
     }
 

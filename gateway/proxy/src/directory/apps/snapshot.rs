@@ -207,6 +207,8 @@ struct Line {
     sign_profile: Option<String>,
     default_version: Option<String>,
     rate_limit: Option<[i64; 2]>,
+    #[serde(default)]
+    extensions: Option<String>,
 }
 
 impl From<&ApplicationRow> for Line {
@@ -221,6 +223,7 @@ impl From<&ApplicationRow> for Line {
             sign_profile: row.settings.sign_profile.clone(),
             default_version: row.settings.default_version.clone(),
             rate_limit: row.settings.rate_limit,
+            extensions: row.settings.extensions.clone(),
         }
     }
 }
@@ -246,6 +249,7 @@ impl Line {
                 return_to_origins: String::new(),
                 default_version: self.default_version,
                 rate_limit: self.rate_limit,
+                extensions: self.extensions,
             },
         };
         Some((ident, store.open(ident, &row).ok()?))

@@ -146,6 +146,9 @@ impl StoredApps {
             let own = OwnRate::from_numbers(per_second, burst);
             own.ok_or(AppStoreError::Malformed("rate_per_second"))
         });
+        let extensions = settings.extensions.as_deref().map(serde_json::from_str);
+        let extensions = extensions.transpose();
+        let extensions = extensions.map_err(|_| AppStoreError::Malformed("extensions"))?;
         Ok(App {
             id: row.id,
             ident: Some(ident),
@@ -157,6 +160,7 @@ impl StoredApps {
                 .transpose()
                 .map_err(|_| AppStoreError::Malformed("default_version"))?,
             rate_limit: rate_limit.transpose()?,
+            extensions: extensions.unwrap_or_default(),
         })
     }
 }

@@ -59,6 +59,7 @@ fn app(id: i64, ident: &str, state: &str, default_version: Option<&str>) -> Stor
         name: format!("Name of {ident}"),
         state: state.to_owned(),
         default_version: default_version.map(str::to_owned),
+        extensions: None,
     }
 }
 
@@ -128,7 +129,8 @@ fn numbers_are_summed_by_version_and_application() {
         (&json!("callbacks"), &json!(null))
     );
     let retiring = json!({
-        "named_by": ["shop"], "pinned": [], "by_default": ["shop"], "by_unknown": ["till"], "only_unsigned": ["shop", "till"],
+        "named_by": ["shop"], "pinned": [], "by_default": ["shop"], "by_unknown": ["till"], "extended": {},
+        "only_unsigned": ["shop", "till"],
     });
     assert_eq!(v1["retiring"], retiring);
     assert_eq!(
@@ -166,6 +168,23 @@ fn the_text_says_what_retiring_a_version_breaks() {
     );
 }
 
+/// Also of an application without requests.
+#[test]
+fn extensions_are_reported_with_their_version() {
+    let mut usage = usage();
+    usage.applications[3].extensions =
+        Some("[\"v2=2027-03-01T00:00:00Z\",\"v3=2028-01-01T00:00:00Z\"]".to_owned());
+    let summary = summary(&usage, "default");
+    let extended = |index: usize| json!(summary.versions[index].retiring.extended);
+    assert_eq!(extended(1), json!({}));
+    assert_eq!(extended(2), json!({ "quiet": "2027-03-01T00:00:00Z" }));
+    let text = text(&summary);
+    assert!(
+        text.contains("Extended for quiet until 2027-03-01T00:00:00Z."),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_source_without_signed_requests_is_reported_as_such() {
     let mut usage = StoredUsage {
@@ -181,6 +200,7 @@ fn a_source_without_signed_requests_is_reported_as_such() {
             name: "Shop".to_owned(),
             state: "active".to_owned(),
             default_version: None,
+            extensions: None,
         }],
     };
     let unsigned = |usage: &StoredUsage| {

@@ -10,9 +10,8 @@ use signpost_kit::{
 use url::Url;
 
 use super::{
-    AfterSunset, Brownout, LifeCycle,
+    Brownout, LifeCycle,
     dates::{parse_duration, parse_time, rfc3339},
-    fields,
 };
 use crate::config::{readers::each, version::Reading};
 
@@ -29,7 +28,7 @@ const ALLOWED_BROWNOUT: &str =
     "a start and a duration of 1 s to 7 days, for example \"2026-12-01T10:00:00Z/PT1H\"";
 
 impl LifeCycle {
-    /// Reads the keys of a version; `None` if it has none of them, or none with an effect.
+    /// Reads the keys of a version or an endpoint; `None` if it has none of them, or none with an effect.
     pub(in super::super) fn read(
         section: &mut Section<'_>,
         reading: &mut Reading<'_>,
@@ -39,11 +38,11 @@ impl LifeCycle {
         let known_sunset = sunset.ok().flatten();
         // A sunset that is invalid is reported already.
         let has_sunset = known_sunset.is_some() || sunset.is_err();
-        let after_sunset = after_sunset(section, has_sunset, reading);
+        let is_gone = is_gone(section, has_sunset, reading);
         let link = link(section);
         let brownouts = brownouts(section, known_sunset);
         let (deprecated, sunset, brownouts) = (deprecated?, sunset?, brownouts?);
-        let (after_sunset, link) = (after_sunset?, link?);
+        let (is_gone, link) = (is_gone?, link?);
         if deprecated.is_none() && sunset.is_none() && brownouts.is_empty() {
             if link.is_some() {
                 let why = "there is neither deprecated nor sunset nor a brown-out";
@@ -51,14 +50,8 @@ impl LifeCycle {
             }
             return Ok(None);
         }
-        Ok(Some(Self {
-            fields: fields(deprecated, sunset, link.as_deref()),
-            deprecated,
-            sunset,
-            after_sunset,
-            link,
-            brownouts,
-        }))
+        let dates = [deprecated, sunset, sunset.filter(|_| is_gone)];
+        Ok(Some(Self::new(dates, link, brownouts)))
     }
 }
 
@@ -87,21 +80,17 @@ fn sunset(section: &mut Section<'_>, deprecated: Option<Timestamp>) -> Read<Opti
     Ok(sunset)
 }
 
-fn after_sunset(
-    section: &mut Section<'_>,
-    has_sunset: bool,
-    reading: &mut Reading<'_>,
-) -> Read<AfterSunset> {
+/// Whether requests are rejected from the sunset on.
+fn is_gone(section: &mut Section<'_>, has_sunset: bool, reading: &mut Reading<'_>) -> Read<bool> {
     const KEY: &str = "after_sunset";
-    let choices = [("serve", AfterSunset::Serve), ("gone", AfterSunset::Gone)];
-    let after = section.choice(KEY, &choices, AfterSunset::Serve)?;
+    let is_gone = section.choice(KEY, &[("serve", false), ("gone", true)], false)?;
     if !has_sunset && section.has(KEY) {
-        if after == AfterSunset::Gone {
+        if is_gone {
             return Err(section.problem(KEY, "\"gone\" without sunset", "\"gone\" with sunset"));
         }
         reading.has_no_effect(section, KEY, "there is no sunset");
     }
-    Ok(after)
+    Ok(is_gone)
 }
 
 fn link(section: &mut Section<'_>) -> Read<Option<Box<str>>> {

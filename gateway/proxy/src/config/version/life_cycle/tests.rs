@@ -1,7 +1,10 @@
 //! Valid life cycles with the borders of their dates, and every problem of invalid ones.
 
 use super::*;
-use crate::config::tests::{MINIMAL, load, problems, versions};
+use crate::{
+    config::tests::{MINIMAL, load, problems, versions},
+    request::Method,
+};
 
 /// 2025-01-01T00:00:00Z.
 const NEW_YEAR: i64 = 1_735_689_600;
@@ -19,7 +22,10 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn shown(version: &crate::config::ServedVersion) -> Vec<String> {
-    let fields = version.life_cycle().into_iter().flat_map(LifeCycle::fields);
+    let fields = version
+        .life_cycle()
+        .into_iter()
+        .flat_map(|life| life.fields());
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let shown = fields.map(|(name, value)| format!("{}: {}", text(name), text(value)));
     shown.collect()
@@ -35,7 +41,7 @@ fn every_key_is_read() {
     let life_cycle = version.life_cycle().unwrap();
     assert_eq!(life_cycle.deprecated, Some(at(NEW_YEAR)));
     assert_eq!(life_cycle.sunset, Some(at(1_767_225_600)));
-    assert_eq!(life_cycle.after_sunset, AfterSunset::Gone);
+    assert_eq!(life_cycle.gone, life_cycle.sunset);
     let times: Vec<_> = life_cycle
         .brownouts
         .iter()
@@ -326,4 +332,210 @@ fn retired_versions_are_not_in_service() {
     assert_eq!(names(1_767_225_600), ["v2"]);
     let fields = versions.life_cycle_fields();
     assert_eq!(fields, ["deprecation", "link", "sunset"]);
+}
+
+/// The dates that hold for a request.
+fn of_request(version: &crate::config::ServedVersion, method: Method, path: &str) -> [String; 4] {
+    let life_cycle = version.life_cycle_of(method, path);
+    let shown = |time: Option<Timestamp>| {
+        time.map(rfc3339).unwrap_or_default()[..]
+            .chars()
+            .take(10)
+            .collect()
+    };
+    let dates = life_cycle.map(|life| {
+        let brownouts = life.brownouts.iter().map(|one| {
+            let [start, end] = [one.start, one.end].map(rfc3339);
+            format!("{}/{}", &start[5..13], &end[5..13])
+        });
+        let brownouts = brownouts.collect::<Vec<_>>().join(" ");
+        [
+            shown(life.deprecated),
+            shown(life.sunset),
+            shown(life.gone),
+            brownouts,
+        ]
+    });
+    dates.unwrap_or_default()
+}
+
+/// The longest path holds, and of each date the earlier one.
+#[test]
+fn an_endpoint_has_the_earlier_dates_and_the_brownouts_of_both() {
+    let version = version(
+        "deprecated = '2025-01-01'\nsunset = '2026-06-01'\nafter_sunset = 'gone'\nlink = 'https://a.example/v'\n\
+         brownouts = ['2025-05-01T10:00:00Z/PT2H']\n\
+         [[versions.v1.endpoints]]\npaths = ['/orders/**', '/carts']\nmethods = ['GET', 'POST']\n\
+         sunset = '2026-01-01'\nbrownouts = ['2025-05-01T11:00:00Z/PT2H', '2025-04-01/PT1H']\n\
+         [[versions.v1.endpoints]]\npaths = ['/orders/old']\ndeprecated = '2024-02-01'\nsunset = '2027-01-01'\n\
+         [[versions.v1.endpoints]]\npaths = ['/gone']\nsunset = '2024-01-01'\nafter_sunset = 'gone'\n\
+         link = 'https://a.example/gone'\n",
+    );
+    let whole = [
+        "2025-01-01",
+        "2026-06-01",
+        "2026-06-01",
+        "05-01T10/05-01T12",
+    ];
+    // Both brown-outs of May overlap.
+    let orders = [
+        "2025-01-01",
+        "2026-01-01",
+        "2026-06-01",
+        "04-01T00/04-01T01 05-01T10/05-01T13",
+    ];
+    let old = [
+        "2024-02-01",
+        "2026-06-01",
+        "2026-06-01",
+        "05-01T10/05-01T12",
+    ];
+    let gone = [
+        "2024-01-01",
+        "2024-01-01",
+        "2024-01-01",
+        "05-01T10/05-01T12",
+    ];
+    for (method, path, expected) in [
+        (Method::Get, "/", whole),
+        (Method::Get, "/orders/1", orders),
+        // A HEAD has the head of a GET.
+        (Method::Head, "/carts", orders),
+        (Method::Put, "/carts", whole),
+        (Method::Post, "/carts/1", whole),
+        (Method::Delete, "/orders/old", old),
+        (Method::Get, "/gone", gone),
+    ] {
+        assert_eq!(
+            of_request(&version, method, path),
+            expected,
+            "{method:?} {path}"
+        );
+    }
+    let link = |path| {
+        version
+            .life_cycle_of(Method::Get, path)
+            .unwrap()
+            .link
+            .as_deref()
+    };
+    assert_eq!(link("/gone"), Some("https://a.example/gone"));
+    assert_eq!(link("/carts"), Some("https://a.example/v"));
+    // What no change and no shadow tells apart is counted by the endpoint.
+    let counted = |path| version.pattern(Method::Get, path).map(ToString::to_string);
+    assert_eq!(counted("/orders/1").as_deref(), Some("/orders/**"));
+    assert_eq!(counted("/"), None);
+    let covers = |index: usize, method, path| version.endpoints()[index].covers(method, path);
+    assert!(covers(0, "PUT", "/orders/old") && covers(1, "HEAD", "/orders/*/lines"));
+    assert!(!covers(1, "PUT", "/orders/*") && !covers(1, "GET", "other"));
+}
+
+#[test]
+fn endpoints_alone_leave_the_rest_of_the_version_as_it_is() {
+    let version = version("[[versions.v1.endpoints]]\npaths = ['/old']\nsunset = '2026-01-01'\n");
+    assert!(version.life_cycle().is_none());
+    assert_eq!(of_request(&version, Method::Get, "/"), [""; 4]);
+    assert_eq!(
+        of_request(&version, Method::Get, "/old"),
+        ["", "2026-01-01", "", ""]
+    );
+}
+
+#[test]
+fn every_problem_of_an_endpoint_is_reported() {
+    let endpoint = |keys: &str| with(&format!("[[versions.v1.endpoints]]\n{keys}"));
+    for (keys, expected) in [
+        ("sunset = '2026-01-01'", "versions.v1.endpoints[0].paths"),
+        (
+            "paths = []\nsunset = '2026-01-01'",
+            "versions.v1.endpoints[0].paths",
+        ),
+        (
+            "paths = ['/a*']\nsunset = '2026-01-01'",
+            "versions.v1.endpoints[0].paths",
+        ),
+        (
+            "paths = ['/a']",
+            "at least one of deprecated, sunset and brownouts",
+        ),
+        (
+            "paths = ['/a']\nmethods = ['TRACE']\nsunset = '2026-01-01'",
+            "versions.v1.endpoints[0].methods",
+        ),
+        (
+            "paths = ['/a']\nafter_sunset = 'gone'",
+            "\"gone\" without sunset",
+        ),
+        (
+            "paths = ['/a', '/a']\nsunset = '2026-01-01'",
+            "\"/a\" twice",
+        ),
+        (
+            "path = '/a'\npaths = ['/a']\nsunset = '2026-01-01'",
+            "versions.v1.endpoints[0].path",
+        ),
+    ] {
+        let problems = problems(&endpoint(keys));
+        assert!(problems.contains(expected), "{keys}: {problems}");
+    }
+}
+
+#[test]
+fn an_extension_moves_the_sunset_and_what_of_brownouts_comes_before() {
+    let version = version(
+        "deprecated = '2025-01-01'\nsunset = '2025-09-01'\nafter_sunset = 'gone'\n\
+         brownouts = ['2025-05-01/PT2H', '2025-06-01/P1D', '2025-07-01/P1D']\n",
+    );
+    let life_cycle = version.life_cycle().unwrap();
+    let date = |text: &str| parse_since(text, at(NEW_YEAR)).unwrap();
+    let until = |text: &str| life_cycle.extended(date(text));
+    let extended = until("2026-03-01");
+    assert_eq!(extended.sunset, Some(date("2026-03-01")));
+    assert!(extended.brownouts.is_empty());
+    let sunset = extended
+        .fields()
+        .find(|(name, _)| name.eq_ignore_ascii_case(b"sunset"));
+    assert_eq!(sunset.unwrap().1, b"Sun, 01 Mar 2026 00:00:00 GMT");
+    assert_eq!(extended.stage(date("2026-02-28")), Stage::Deprecated);
+    assert_eq!(extended.stage(date("2026-03-01")), Stage::Retired);
+    // It never makes an end earlier, and a brown-out that it ends in begins then.
+    let shorter = until("2025-06-01T12:00:00Z");
+    assert_eq!(
+        (shorter.sunset, shorter.gone),
+        (life_cycle.sunset, life_cycle.gone)
+    );
+    assert_eq!(
+        shorter.stage(date("2025-06-01T11:59:59Z")),
+        Stage::Deprecated
+    );
+    let stage = shorter.stage(date("2025-06-01T12:00:00Z"));
+    assert!(matches!(stage, Stage::Brownout { .. }));
+    assert_eq!(shorter.brownouts.len(), 2);
+}
+
+#[test]
+fn an_extension_is_written_as_it_is_read() {
+    for (text, written) in [
+        ("v1=2027-03-01", "v1=2027-03-01T00:00:00Z"),
+        (" V2 = 2027-03-01T10:00:00Z", "v2=2027-03-01T10:00:00Z"),
+    ] {
+        let extension: Extension = text.parse().unwrap();
+        assert!(
+            extension.to_string().eq_ignore_ascii_case(written),
+            "{extension}"
+        );
+        let json = serde_json::to_string(&extension).unwrap();
+        assert_eq!(serde_json::from_str::<Extension>(&json).unwrap(), extension);
+    }
+    for text in [
+        "",
+        "v1",
+        "v1=",
+        "=2027-03-01",
+        "v1=soon",
+        "v1=2027-13-01",
+        "v 1=2027-03-01",
+    ] {
+        assert!(text.parse::<Extension>().is_err(), "{text}");
+    }
 }

@@ -33,6 +33,7 @@ fn app(id: i64) -> App {
         profile: None,
         default_version: None,
         rate_limit: None,
+        extensions: Box::default(),
     }
 }
 

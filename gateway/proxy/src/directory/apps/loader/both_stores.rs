@@ -65,6 +65,7 @@ async fn create(apps: &StoredApps, name: &str) -> Created {
             return_to_origins: "[]".to_owned(),
             default_version: None,
             rate_limit: None,
+            extensions: None,
         },
     };
     let audit = audit(Action::CreateApp, ident);

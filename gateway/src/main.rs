@@ -15,6 +15,7 @@ mod process {
     pub(crate) mod start;
     pub(crate) mod stop;
     pub(crate) mod upgrade;
+    pub(crate) mod version_ends;
 }
 
 use std::process::ExitCode;

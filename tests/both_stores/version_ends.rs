@@ -2,6 +2,7 @@
 
 use end_to_end::{
     clock::{now_ms, rfc3339},
+    metrics::Scrape,
     program::{Program, output_text},
     recording_backend::RecordingBackend,
     stack::Stack,
@@ -149,6 +150,17 @@ async fn an_application_may_use_a_version_longer() {
     get(&stack, &shop, "/x", "v1")
         .await
         .problem(410, "version_retired");
+    let callback = async |stack: &Stack| {
+        let client = stack.client_of(&shop);
+        client
+            .get("/login")
+            .query("state", "v1.x")
+            .query("code", "y")
+            .unsigned()
+            .send()
+            .await
+    };
+    callback(&stack).await.problem(410, "version_retired");
     for (wrong, says) in [
         ("v1=2020-01-01", "in the future"),
         ("v9=2099-01-01", "v1, v2, v3"),
@@ -201,11 +213,28 @@ async fn an_application_may_use_a_version_longer() {
         "{exported}"
     );
 
-    // What is kept is kept by the snapshot and by the store: it outlives a restart.
+    // A start counts the users of versions that end.
     stack.running(Program::Gateway).terminate();
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
     stack.restart(Program::Gateway).await;
+    // Also those whose requests were rejected.
+    until("both users of each version to be counted", || async {
+        let scrape = Scrape::of(stack.addresses().management).await;
+        let value = |version| {
+            let labels = [("version", version)];
+            let mut samples = scrape.samples("signpost_version_users", &labels);
+            samples.next().map(|sample| sample.value)
+        };
+        (["v1", "v2"].map(value) == [Some(2.0); 2]).then_some(())
+    })
+    .await;
+    let scrape = Scrape::of(stack.addresses().management).await;
+    let sunsets = scrape.samples("signpost_version_sunset_timestamp_seconds", &[]);
+    assert_eq!(sunsets.count(), 2);
+    // What is kept is kept by the snapshot and by the store: it outlived the restart.
     get(&stack, &shop, "/x", "v1").await.ok();
+    // A callback names no application: it is served since one is extended.
+    assert_eq!(callback(&stack).await.status, 200);
     let ended = stack.command(&["app", "update", &shop.ident, "--extend", "v1=none"]);
     assert!(ended.status.success(), "{}", output_text(&ended));
     until("the extension to end", || async {

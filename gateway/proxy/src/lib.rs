@@ -218,7 +218,7 @@ pub mod program {
         observe::usage::writer::UsageWriter,
         request::quotas::RequestLimit,
         scrape::{FAMILIES, metrics},
-        serve::{Policy, State},
+        serve::{Policy, State, VersionEnd},
         shadow::{
             store::{MAX_DELETED as MAX_DELETED_TALLIES, delete_old as delete_old_tallies},
             writer::ShadowWriter,

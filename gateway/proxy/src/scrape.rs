@@ -6,6 +6,7 @@
 //! | [`connections`] | clients' connections, and HTTP/2 streams |
 //! | [`protection`] | replay memory, rate limits, caches |
 //! | [`backends`] | the state of addresses, failures, connections to backends |
+//! | [`versions`] | when versions end, and their users |
 //! | [`operation`] | TLS files and their certificates |
 
 mod backends;
@@ -15,6 +16,7 @@ mod protection;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use std::{fmt, sync::Arc};
 
@@ -29,11 +31,12 @@ use signpost_release::RELEASE;
 use crate::serve::Gateway;
 
 /// The metrics that only the gateway has.
-pub const FAMILIES: [Families; 5] = [
+pub const FAMILIES: [Families; 6] = [
     requests::FAMILIES,
     connections::FAMILIES,
     protection::FAMILIES,
     backends::FAMILIES,
+    versions::FAMILIES,
     operation::FAMILIES,
 ];
 
@@ -50,6 +53,7 @@ pub fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> 
         .with(of_gateway(connections::write))
         .with(of_gateway(protection::write))
         .with(of_gateway(backends::write))
+        .with(of_gateway(versions::write))
         .with(of_gateway(operation::write))
         .with(move |scrape| last_reload.write(scrape))
         .with(of_gateway(write_store))

@@ -26,7 +26,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 pub(crate) use self::listener::Listener;
 pub use self::policy::Policy;
 pub(crate) use self::respond::{UnparsedHead, reject_bad_head};
-pub use self::state::State;
+pub use self::state::{State, VersionEnd};
 use self::{
     challenge::match_challenge,
     forward::forward,

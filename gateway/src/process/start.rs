@@ -52,6 +52,7 @@ use crate::process::{
     reload::{GatewayReload, Upgrade},
     stop::{LastWrites, Stop},
     upgrade::{NewProcess, TakenOver},
+    version_ends,
 };
 
 /// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log, `taken` what an
@@ -245,6 +246,10 @@ impl StoreTasks {
             add(Box::pin(loader.run(snapshot_requests)));
         }
         add(Box::pin(old_rows::run(Arc::clone(current), store.clone())));
+        add(Box::pin(version_ends::run(
+            Arc::clone(current),
+            store.clone(),
+        )));
         if let Some(watch) = &state.records.watch {
             let rejections = RejectionSearch {
                 store: store.clone(),

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     param::CALLBACK_PARAMS,
     sign::{SIGN, TIME},
@@ -22,6 +23,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     version: Option<String>,
+    /// Until when some application may use its version longer: it names none.
+    pub(crate) extended: Option<Timestamp>,
 }
 
 impl Callback {
@@ -71,7 +74,10 @@ pub(crate) fn match_callback(
     }
     let state = values(target.query, &["state"]).next().unwrap_or_default();
     let version = version_of(&state).map(str::to_owned);
-    Ok(Some(Callback { version }))
+    Ok(Some(Callback {
+        version,
+        extended: None,
+    }))
 }
 
 /// Whether a query is a callback's: it has `state`, and an outcome or no signature.
@@ -131,7 +137,10 @@ mod tests {
 
     fn of_v1() -> Callback {
         let version = Some("v1".to_owned());
-        Callback { version }
+        Callback {
+            version,
+            extended: None,
+        }
     }
 
     #[test]
@@ -235,7 +244,7 @@ mod tests {
             "/login?state=%ff%zz&code=x",
         ] {
             let callback = match_get(target).unwrap();
-            assert_eq!(callback, Some(Callback { version: None }), "{target}");
+            assert_eq!(callback.unwrap().version, None, "{target}");
         }
     }
 

@@ -170,7 +170,7 @@ pub fn route(
             });
         }
     };
-    let life_cycle = life_cycle_of(version, verified.app(), &wanted);
+    let life_cycle = life_cycle_of(version, asking, &wanted);
     let routed = |index| Route {
         life_cycle: life_cycle.clone(),
         ..Route::new(Arc::clone(version), index, source)
@@ -286,14 +286,18 @@ fn default_of<'v>(
     canary.map_or(versions.default(), |canary| versions.at(canary.version))
 }
 
-/// The life cycle of a request. An application whose use of the version is extended has one of its own.
+/// The life cycle of a request. An application whose use of the version is extended has one of its own. So have callbacks
+/// if one is extended: a login to it is finished by them.
 fn life_cycle_of(
     version: &ServedVersion,
-    app: Option<&Arc<App>>,
+    (callback, app): (Option<&Callback>, Option<&Arc<App>>),
     wanted: &Wanted<'_>,
 ) -> Option<Arc<LifeCycle>> {
     let life_cycle = version.life_cycle_of(wanted.method, wanted.target.compared())?;
-    let extended = app.and_then(|app| app.extended_until(version.name()));
+    let extended = match callback {
+        Some(callback) => callback.extended,
+        None => app.and_then(|app| app.extended_until(version.name())),
+    };
     Some(match extended {
         Some(until) => Arc::new(life_cycle.extended(until)),
         None => Arc::clone(life_cycle),
@@ -803,6 +807,20 @@ mod tests {
                 Rejection::VersionRetired { .. }
             ));
             assert_eq!(unrouted.route.unwrap().source, source);
+        }
+    }
+
+    /// A callback names no application, and finishes a login to one.
+    #[test]
+    fn a_callback_is_served_while_an_application_is_extended() {
+        let versions = versions(ENDING);
+        let verifier = Verifier::new(sign_config(""));
+        for (hours, is_served) in [(1, true), (0, false)] {
+            let mut callback = callback_with("v1.abc", &verifier);
+            callback.extended = Some(Timestamp::from_millis(NOW.as_millis() + hours * 3_600_000));
+            let verified = verifier.pass_callback(callback);
+            let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true);
+            assert_eq!(routed.is_ok(), is_served, "{hours}");
         }
     }
 

@@ -112,6 +112,14 @@ impl VerifiedRequest {
             Verified::Callback(callback) => Some(callback),
         }
     }
+
+    /// The same, to say what is known of its version.
+    pub(crate) const fn callback_mut(&mut self) -> Option<&mut Callback> {
+        match &mut self.0 {
+            Verified::Unsigned(_) | Verified::Signed { .. } => None,
+            Verified::Callback(callback) => Some(callback),
+        }
+    }
 }
 
 /// Verifies requests by one configuration.

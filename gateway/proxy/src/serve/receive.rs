@@ -374,11 +374,18 @@ fn count_app(
 /// Chooses the backend. A request that is rejected although its version is known has a route, for its response.
 pub(super) fn choose_route(
     gateway: &Gateway,
-    verified: VerifiedRequest,
+    mut verified: VerifiedRequest,
     wanted: Wanted<'_>,
     now: impl Fn() -> Timestamp,
 ) -> Result<RoutedRequest, Box<Rejected>> {
     let backends = &gateway.policy.backends;
+    if let Some(callback) = verified.callback_mut() {
+        let ends = gateway.state.version_ends.load();
+        let end = ends
+            .iter()
+            .find(|end| Some(end.version.as_str()) == callback.version());
+        callback.extended = end.and_then(|end| end.extended);
+    }
     let is_available = |backend: &Backend| backends.target(backend).is_available();
     let routed = route(verified, wanted, &backends.versions, now, is_available);
     routed.map_err(|unrouted| {

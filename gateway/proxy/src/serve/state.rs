@@ -7,12 +7,13 @@ use std::{
 
 use arc_swap::ArcSwap;
 use signpost_kit::{
-    clock::{Clock, SystemClock},
+    clock::{Clock, SystemClock, Timestamp},
     metrics::cells::LabelCounters,
     reload::LastReload,
     server::descriptors::Descriptors,
     trace::SpanCounters,
 };
+use signpost_protocol::version::Version;
 
 use super::challenge::ChallengeReads;
 use crate::{
@@ -46,6 +47,8 @@ pub struct State {
     pub management_tls: Option<(SocketAddr, Arc<Tls>)>,
     /// The addresses that operators have drained, as last read from the store.
     pub drained: ArcSwap<Vec<DrainedAddress>>,
+    /// The versions that end.
+    pub version_ends: ArcSwap<Vec<VersionEnd>>,
     /// Copies of requests, and what differs.
     pub shadows: Arc<Shadows>,
     /// The last reload.
@@ -70,6 +73,17 @@ pub struct Records {
     pub watch: Option<Arc<Watch>>,
 }
 
+/// Who uses a version that ends, as last read from the store.
+#[derive(Debug)]
+pub struct VersionEnd {
+    /// The version.
+    pub version: Arc<Version>,
+    /// The number of applications that used it lately.
+    pub users: u64,
+    /// The last time until which an application may use it longer.
+    pub extended: Option<Timestamp>,
+}
+
 impl State {
     /// The state of a process that begins with these applications.
     #[must_use]
@@ -89,6 +103,7 @@ impl State {
             challenge_reads: ChallengeReads::default(),
             management_tls: None,
             drained: ArcSwap::default(),
+            version_ends: ArcSwap::default(),
             shadows: Arc::default(),
             last_reload: Arc::default(),
             records: Records {

@@ -358,6 +358,12 @@ impl ServedVersion {
         self.life_cycle.as_ref()
     }
 
+    /// Whether it or a path of it has a life cycle.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        self.life_cycle.is_some() || !self.endpoints.is_empty()
+    }
+
     /// The paths with a life cycle of their own: those for the fewest requests first.
     #[must_use]
     pub const fn endpoints(&self) -> &[Endpoint] {

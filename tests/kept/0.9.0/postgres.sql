@@ -328,6 +328,27 @@ CREATE TABLE public.rejections (
 
 
 --
+-- Name: replay_mark; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE TABLE public.replay_mark (
+    one bigint NOT NULL,
+    until bigint NOT NULL,
+    CONSTRAINT replay_mark_one_check CHECK ((one = 1))
+);
+
+
+--
+-- Name: replay_signatures; Type: TABLE; Schema: public; Owner: -
+--
+
+CREATE UNLOGGED TABLE public.replay_signatures (
+    hash bytea NOT NULL,
+    expires_at bigint NOT NULL
+);
+
+
+--
 -- Name: shadow_starts; Type: TABLE; Schema: public; Owner: -
 --
 
@@ -459,39 +480,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795920526178, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795924817864, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'qBuGfduAaQzSzgIJikA6GhDJ', 'Shop', 'active', 1795920526130, '\x328af1c6cd2881b7705e54803ec38584af80bbbd73423da7fed9873fc7445044f7d3b9fe2cd6606d7c9b553fbba1d3edc3eca9271b1acd36c2af8f78e72e6a98c7620298273ef040a4337818a1ae8ce2dff33d55cf75d228578a3de45169dcfb83ea044d', '\x328af1c6cd2881b7242ea3d34da2718dc737d6396e7fff930b6f2bd6dd452ef8df86a7080f80bb2ac0a00b382b26b64bf9cdd421caf198101c6c6e74455ab98e4df0a211db7f8f7c6cc50572c56b2e740d0ee55c7c7e3ea1f51da4cd3aaebb046504c235', 1796006926160, NULL, '[]', 'v2', NULL, NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'cY2jiSuahcCrb0mfB026bkRZ', 'Shop', 'active', 1795924817789, '\x328af1c6cd2881b79f7c5a228cd10b72fefe00a1d12b2b936b8cefcda02eb4c1604f962c13136252e158b4b677618a999f05f54427de2917e8801d85f6d03d3acbccb7439d33608cc4a8337879ded4e95537cfd374dff997f4460c05629a2372168f9b88', '\x328af1c6cd2881b7b0123cf382cd36352a4fa64db4bd613643983aa42cd6018f219d19a4ae91d90f67d88121b0c5467c063b50999ad927c9a88d137c749889fcf042fd4117583262be97b91164d02a689cbe2908d89ced9d4686ad66cd5a18ea33241fff', 1796011217839, NULL, '[]', 'v2', NULL, NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795920526130, 'root', 'cli vm', NULL, 'app.create', 'qBuGfduAaQzSzgIJikA6GhDJ', 1, '{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795920526160, 'root', 'cli vm', NULL, 'app.rotate', 'qBuGfduAaQzSzgIJikA6GhDJ', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T02:48:46Z"]}');
-INSERT INTO public.audit VALUES (3, 1795920531113, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T02:48:51Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795924817789, 'root', 'cli vm', NULL, 'app.create', 'cY2jiSuahcCrb0mfB026bkRZ', 1, '{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795924817839, 'root', 'cli vm', NULL, 'app.rotate', 'cY2jiSuahcCrb0mfB026bkRZ', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T04:00:17Z"]}');
+INSERT INTO public.audit VALUES (3, 1795924822754, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T04:00:22Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x714275476664754161517a537a67494a696b41364768444a', '2026-11-29 02:48:46.131329+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x714275476664754161517a537a67494a696b41364768444a', '2026-11-29 02:48:46.161693+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a2253da31c7d330688f8a44baa688a18e2adfe9b2bbde9bbb6c7b8bbd9bd19', '2026-11-29 02:48:46.179961+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x6359326a695375616863437262306d6642303236626b525a', '2026-11-29 04:00:17.7909+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x6359326a695375616863437262306d6642303236626b525a', '2026-11-29 04:00:17.842189+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a2257f1f80c9ba50ec2d91cf51d41d098599321998d1d4d3bd0029107c0eb3', '2026-11-29 04:00:17.867962+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\x2ca35d32723b758881eaf1fcc09cef2576ad0ca2df92e21a080c2d7c4b7c577e', '\x409ff8bdd61c90bd3f6e2d3b531642be04a5635da5f11b51c4601d78ecbf5a8d', 1, 1, 1795920526179, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\xdd504ca8aa1b35366e0501adc8123b351f7211f5b1df36bbcb61209f1a992d49', '\x666a80515e79d628144320dbdd6d46b95569d7339c7ee7062dd23e2cf9e92df8', 1, 1, 1795924817866, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -504,14 +525,14 @@ INSERT INTO public.credentials VALUES ('\x2ca35d32723b758881eaf1fcc09cef2576ad0c
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795920526184, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795924817875, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\x5625aac5f02a3e4d4da6571bdb567339', '{"addresses":["127.0.0.1:22296"],"certificates":[],"config":"5688d6b8fe7e2909c277d0acec207529189463e3152338bae5e674c3c7027878","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"2fbc42cef28d","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"16520a94dc98","shutdown.drain_delay_seconds":"5a4766355270","store":"2a742e2dc795","versions.v1.backend":"8bebf6f371d1","versions.v2.backend":"0a2c2230fadd"},"loaded_at":"2026-11-29T02:48:46Z","process":21992,"readiness":"ready","release":"0.9.0 (4546b572f27c or later, debug)","started_at":"2026-11-29T02:48:46Z"}', '[{"at":29932008,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795920531070);
+INSERT INTO public.gateways VALUES ('\x28a3edfdcc502274ed6f083d41b57846', '{"addresses":["127.0.0.1:11964"],"certificates":[],"config":"95af711fca181e6ede7b1133966206a7be6cf80c0e7ada67483a411713c62ecc","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"8c461a029f29","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"c33c7584a590","shutdown.drain_delay_seconds":"5a4766355270","store":"cc9cdd3433a7","versions.v1.backend":"2f376d02cd11","versions.v2.backend":"6239cecbe743"},"loaded_at":"2026-11-29T04:00:17Z","process":2578,"readiness":"ready","release":"0.9.0 (8efd7abf7973 or later, debug)","started_at":"2026-11-29T04:00:17Z"}', '[{"at":29932080,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795924822698);
 
 
 --
@@ -524,14 +545,14 @@ INSERT INTO public.gateways VALUES ('\x5625aac5f02a3e4d4da6571bdb567339', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\xc9eb4338f555d62a972e16771955893d2097bba23c7760ce7467036810a01228', 1795920525946);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x6a22fb684a29c37db5efc8bae82ef67ba1ac39644c6af32d92ba2290ad66beb5', 1795924817041);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a2253da31c7d330688f8a44baa688a18e2adfe9b2bbde9bbb6c7b8bbd9bd19', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\xab5553c8c07ea9ab699a7c1857ee39d3119d3fd376c8baa0375b47c7fd0dfe2c', 'complete', 1795920556176, NULL, 1, true, 1795920526179, 1795920646179, NULL, NULL, NULL, 1795920526176, 1795921126172);
+INSERT INTO public.logins VALUES ('\x01a2257f1f80c9ba50ec2d91cf51d41d098599321998d1d4d3bd0029107c0eb3', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x4dcf90f7b5e455bd145cfa6c916271d5a0f9f4d10651d70616dc211a4ae6e583', 'complete', 1795924847861, NULL, 1, true, 1795924817866, 1795924937866, NULL, NULL, NULL, 1795924817861, 1795925417856);
 
 
 --
@@ -737,6 +758,21 @@ CREATE TABLE rate_limits (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
+
+-- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
+-- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+-- No signature with a later time was accepted; at most one row, which a crash does not lose.
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
 
 -- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
 
@@ -995,6 +1031,19 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
+CREATE UNLOGGED TABLE replay_signatures (
+    hash        BYTEA  PRIMARY KEY,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+CREATE TABLE replay_mark (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    until  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL
@@ -1059,7 +1108,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'login-v2 0.9.0 (4546b572f27c or later, debug)', '2026-11-29 02:48:45.852428+00');
+', 0, 'login-v2 0.9.0 (8efd7abf7973 or later, debug)', '2026-11-29 04:00:16.821204+00');
 
 
 --
@@ -1070,6 +1119,18 @@ CREATE TABLE usage_writers (
 
 --
 -- Data for Name: rejections; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+
+
+--
+-- Data for Name: replay_mark; Type: TABLE DATA; Schema: public; Owner: -
+--
+
+
+
+--
+-- Data for Name: replay_signatures; Type: TABLE DATA; Schema: public; Owner: -
 --
 
 
@@ -1090,15 +1151,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\x6f00f8020e88188648c84d6033582830ce5498c85647aa66c9974fa05e25f5bb', 'admin', 'admin', 1795920531113, 'root', 1803696531113, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x3e3cd1706629941d95aedae2412458c7965ddecf724a65f47bd495475e9e96aa', 'admin', 'admin', 1795924822754, 'root', 1803700822754, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795920531061, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'qBuGfduAaQzSzgIJikA6GhDJ', 1795920531061, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795924822691, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'cY2jiSuahcCrb0mfB026bkRZ', 1795924822691, '127.0.0.1', '');
 
 
 --
@@ -1113,23 +1174,23 @@ INSERT INTO public.usage_counts VALUES (20786, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_paths; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795920531061);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795920531061);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795920531061);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795924822691);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795924822691);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795924822691);
 
 
 --
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795920526025);
+INSERT INTO public.usage_start VALUES (1, 1795924817668);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\x39e9a3c98d1532da655783d3808bbb3a', 1, 1795920531061);
+INSERT INTO public.usage_writers VALUES ('\xb81922cc172bde6e2af3f537b0cb5ec8', 1, 1795924822691);
 
 
 --
@@ -1308,6 +1369,22 @@ ALTER TABLE ONLY public.rate_limits
 
 ALTER TABLE ONLY public.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (request_id);
+
+
+--
+-- Name: replay_mark replay_mark_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.replay_mark
+    ADD CONSTRAINT replay_mark_pkey PRIMARY KEY (one);
+
+
+--
+-- Name: replay_signatures replay_signatures_pkey; Type: CONSTRAINT; Schema: public; Owner: -
+--
+
+ALTER TABLE ONLY public.replay_signatures
+    ADD CONSTRAINT replay_signatures_pkey PRIMARY KEY (hash);
 
 
 --
@@ -1527,6 +1604,13 @@ CREATE INDEX logins_unvouched ON public.logins USING btree (expires_at) WHERE ((
 --
 
 CREATE INDEX rate_limits_by_age ON public.rate_limits USING btree (full_at);
+
+
+--
+-- Name: replay_signatures_by_age; Type: INDEX; Schema: public; Owner: -
+--
+
+CREATE INDEX replay_signatures_by_age ON public.replay_signatures USING btree (expires_at);
 
 
 --

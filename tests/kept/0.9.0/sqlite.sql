@@ -209,6 +209,21 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
+-- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+-- No signature with a later time was accepted; at most one row, which a crash does not lose.
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
+
 -- Requests by version and application, for `signpost versions report`. Rows are deleted after 90 days.
 
 -- When counting began; at most one row.
@@ -466,6 +481,19 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
+-- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
+CREATE UNLOGGED TABLE replay_signatures (
+    hash        BYTEA  PRIMARY KEY,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+
+CREATE TABLE replay_mark (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    until  BIGINT NOT NULL
+);
+
 CREATE TABLE usage_start (
     one       BIGINT PRIMARY KEY CHECK (one = 1),
     began_at  BIGINT NOT NULL
@@ -530,7 +558,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-',0,'signpost 0.9.0 (4546b572f27c or later, debug)',1795920512);
+',0,'login-v1 0.9.0 (8efd7abf7973 or later, debug)',1795924808);
 CREATE TABLE applications (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     ident              TEXT    NOT NULL UNIQUE,
@@ -549,7 +577,7 @@ CREATE TABLE applications (
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
-INSERT INTO applications VALUES (1,'UKwqjhFSdXW3hgBGkBGpzUsn','Shop','active',1795920513020,X'328AF1C6CD2881B79E4171A88588359429EB92E8A54439B3249EFDCE67AFDF79B0101E3E50978F80AD3B54E7833F429502E313A72650DE8FB80D1BADD37CCD4BE5489559EE6C253886CE2E98C55F367199AFDF0F78EF4CC5C6490DE25A5CD09258026836',X'328AF1C6CD2881B733DC38513223BAE92D5506433F4FCC522F0818FEA1B6E89BC82C9479AD5115A3BC84EBFD9CCE1E183F0300025FD4252BF63B67B61A4B544053FE8230B758138FB8BADDAB55D7C0580F22B4E5B841CA9254889563513DABA67E246A70',1796006913037,NULL,'[]','v2',NULL,NULL,NULL,2,X'73686F70');
+INSERT INTO applications VALUES (1,'4JutSPY0x5qZKolESg0WjmSr','Shop','active',1795924808720,X'328AF1C6CD2881B737DCFE12C3AC52C423C11FA2DE6178A2A6D019CB2D91834FD4577AB640E01E8E3708C34AB6AA3BE3A314D59EA2B06B1780C359CFE6F19CF437ABCEBD7248EDD6DD6B8953BD596EE5ECD1C929C587F93BB8061FF34D9BF3C6B1D36170',X'328AF1C6CD2881B7743ACE256929820CD9C7BC08DF46D7F88B5C7F9EB3CA6EB97687B14453FF9F8B938427413EB8570A10E43588B8A4C4D6EA89CFF8272BB3F5C13DC314A56DF0465D11755A49746F8DF7CC490A0780DE0BBBAEF76F500184F8253AE5BC',1796011208739,NULL,'[]','v2',NULL,NULL,NULL,2,X'73686F70');
 CREATE TABLE audit (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL, -- UTC ms
@@ -561,9 +589,9 @@ CREATE TABLE audit (
     revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
-INSERT INTO audit VALUES (1,1795920513020,'root','cli vm',NULL,'app.create','UKwqjhFSdXW3hgBGkBGpzUsn',1,'{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO audit VALUES (2,1795920513037,'root','cli vm',NULL,'app.rotate','UKwqjhFSdXW3hgBGkBGpzUsn',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T02:48:33Z"]}');
-INSERT INTO audit VALUES (3,1795920517981,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T02:48:37Z"],"role":[null,"admin"]}');
+INSERT INTO audit VALUES (1,1795924808720,'root','cli vm',NULL,'app.create','4JutSPY0x5qZKolESg0WjmSr',1,'{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO audit VALUES (2,1795924808739,'root','cli vm',NULL,'app.rotate','4JutSPY0x5qZKolESg0WjmSr',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T04:00:08Z"]}');
+INSERT INTO audit VALUES (3,1795924813690,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T04:00:13Z"],"role":[null,"admin"]}');
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -575,7 +603,7 @@ CREATE TABLE tokens (
     last_used_at  INTEGER,
     revoked_at    INTEGER
 ) STRICT;
-INSERT INTO tokens VALUES (1,X'51A6606099F4624BAB01BFF61C6C0D79D5D1A58AF9151D1AB24A165E09653DB2','admin','admin',1795920517981,'root',1803696517981,NULL,NULL);
+INSERT INTO tokens VALUES (1,X'614B62E55FE01E7ACE447F2E22E08742B2A5751AD9E0938F7F04EE7A9B086F04','admin','admin',1795924813690,'root',1803700813690,NULL,NULL);
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
     request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
@@ -598,16 +626,16 @@ CREATE TABLE gateways (
     traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
-INSERT INTO gateways VALUES (X'AEADD592B3A59555D87361A9C0B14E36','{"addresses":["127.0.0.1:30284"],"certificates":[],"config":"03c5b74f2ddf1ec1e1f2e9ea6dbe360a5228a2518f3e2258579ffbb1d0d67342","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"18c5fe41c565","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"ef65e35973ce","shutdown.drain_delay_seconds":"5a4766355270","store":"108c317277cc","versions.v1.backend":"3bf49a2dae73","versions.v2.backend":"268609b2543f"},"loaded_at":"2026-11-29T02:48:32Z","process":21842,"readiness":"ready","release":"0.9.0 (4546b572f27c or later, debug)","started_at":"2026-11-29T02:48:32Z"}','[{"at":29932008,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795920517960);
+INSERT INTO gateways VALUES (X'31AD90559B5A817FAC8FD08C917FE898','{"addresses":["127.0.0.1:19401"],"certificates":[],"config":"28861a902a1c14980300f0c426ea2b259aae651ee416cadf68e153f7b2106d8c","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"1f6c93716b49","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"52cc059a432e","shutdown.drain_delay_seconds":"5a4766355270","store":"ec0823f4aaaa","versions.v1.backend":"be3852068e71","versions.v2.backend":"eedf03c3bc41"},"loaded_at":"2026-11-29T04:00:08Z","process":1288,"readiness":"ready","release":"0.9.0 (8efd7abf7973 or later, debug)","started_at":"2026-11-29T04:00:08Z"}','[{"at":29932080,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795924813659);
 CREATE TABLE changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     topic       TEXT    NOT NULL,
     key         BLOB    NOT NULL,
     changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
 ) STRICT;
-INSERT INTO changes VALUES (1,'application',X'554B77716A68465364585733686742476B4247707A55736E',1795920513);
-INSERT INTO changes VALUES (2,'application',X'554B77716A68465364585733686742476B4247707A55736E',1795920513);
-INSERT INTO changes VALUES (3,'login',X'01A2253D6FD4FFDC8568F8535FE42C83B0D847E76AF1934B6D89CFC8C6DC225F',1795920513);
+INSERT INTO changes VALUES (1,'application',X'344A7574535059307835715A4B6F6C45536730576A6D5372',1795924808);
+INSERT INTO changes VALUES (2,'application',X'344A7574535059307835715A4B6F6C45536730576A6D5372',1795924808);
+INSERT INTO changes VALUES (3,'login',X'01A2257EFBF0CF4493BC14FBAF888BBB98BA0CC1D2C15DA8A13EB941D616BD51',1795924808);
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
@@ -617,7 +645,7 @@ CREATE TABLE accounts (
     email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
-INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795920513050,'Ada Lovelace',NULL);
+INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795924808759,'Ada Lovelace',NULL);
 CREATE TABLE logins (
     state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
     version            TEXT    NOT NULL, -- the version that issued it
@@ -645,13 +673,13 @@ CREATE TABLE logins (
     created_at         INTEGER NOT NULL,
     expires_at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO logins VALUES (X'01A2253D6FD4FFDC8568F8535FE42C83B0D847E76AF1934B6D89CFC8C6DC225F','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'4E4301B2E5F8FE0DC28EFCE74DF7079B1F52912F93B4BF780F88918FCF2C102F','complete',1795920543048,NULL,1,1,1795920513051,1795920633051,NULL,NULL,NULL,1795920513048,1795921113044);
+INSERT INTO logins VALUES (X'01A2257EFBF0CF4493BC14FBAF888BBB98BA0CC1D2C15DA8A13EB941D616BD51','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'6519C57DEAD3C06648159F14A85AE72C0CB591846F7CAAE1436F722C62A374F7','complete',1795924838757,NULL,1,1,1795924808760,1795924928760,NULL,NULL,NULL,1795924808757,1795925408752);
 CREATE TABLE login_keys (
     name        TEXT    PRIMARY KEY,
     key         BLOB    NOT NULL CHECK (length(key) = 32),
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO login_keys VALUES ('redirect_cookie',X'81C1853578AD8A93AA4E095A2AD70A20DDB0A111544DE5A229F5CB18B37EF5CC',1795920512940);
+INSERT INTO login_keys VALUES ('redirect_cookie',X'38445CDCAAFA5354248E539B9E084570A37A1E8C87756F6E645C18C84AAE59A5',1795924808610);
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
@@ -664,7 +692,7 @@ CREATE TABLE credentials (
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
-INSERT INTO credentials VALUES (X'3B88AFB59E8C7375653DB2E18AF96E06B8DEA680991B5B7986C988B8CD21189C',X'3BB02E40FA7614F8038BD6F47BD555E61F2622E7C2E99979C9137FE3CE85B9DD',1,1,1795920513051,4102444800000,NULL,NULL,NULL,NULL);
+INSERT INTO credentials VALUES (X'9329EDD966D0A251D3C173C4816C25E8A7C484C3BE1EA2D5CA8E9C98D353D171',X'CD6AAA5267FD7D55BC450363E110A0D4F6C523271E1E420B7E455121C1C5B009',1,1,1795924808760,4102444800000,NULL,NULL,NULL,NULL);
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
@@ -674,16 +702,24 @@ CREATE TABLE events (
     received_at     INTEGER NOT NULL, -- UTC ms
     idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
-INSERT INTO events VALUES (1,1,1,'kept',NULL,1795920513055,NULL);
+INSERT INTO events VALUES (1,1,1,'kept',NULL,1795924808765,NULL);
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
     full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE replay_signatures (
+    hash        BLOB    PRIMARY KEY, -- of application and signature
+    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replay_mark (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    until  INTEGER NOT NULL -- UTC milliseconds
+) STRICT;
 CREATE TABLE usage_start (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     began_at  INTEGER NOT NULL -- UTC ms
 ) STRICT;
-INSERT INTO usage_start VALUES (1,1795920512931);
+INSERT INTO usage_start VALUES (1,1795924808632);
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
@@ -705,8 +741,8 @@ CREATE TABLE usage_clients (
     user_agent   TEXT,             -- printable ASCII
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795920517961,NULL,'');
-INSERT INTO usage_clients VALUES ('v2',1,1,'UKwqjhFSdXW3hgBGkBGpzUsn',1795920517961,'127.0.0.1','');
+INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795924813656,NULL,'');
+INSERT INTO usage_clients VALUES ('v2',1,1,'4JutSPY0x5qZKolESg0WjmSr',1795924813656,'127.0.0.1','');
 CREATE TABLE usage_paths (
     day          INTEGER NOT NULL,
     version      TEXT NOT NULL,
@@ -719,9 +755,9 @@ CREATE TABLE usage_paths (
     last_seen    INTEGER NOT NULL, -- UTC ms
     PRIMARY KEY (day, version, application, is_bridged, method, path, class)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795920517961);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795920517961);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795920517961);
+INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795924813656);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795924813656);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795924813656);
 CREATE TABLE shadow_tallies (
     writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
     hour     INTEGER NOT NULL, -- its first ms, UTC
@@ -741,7 +777,7 @@ CREATE TABLE usage_writers (
     sequence    INTEGER NOT NULL,
     written_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_writers VALUES (X'15ED8B00B931F86DFF560A6BD0D0F927',1,1795920517961);
+INSERT INTO usage_writers VALUES (X'14F5F71486F76C43E1CB11D20B7B63B1',1,1795924813657);
 CREATE INDEX applications_by_name ON applications (name_folded);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 CREATE INDEX applications_extended ON applications (id) WHERE extensions IS NOT NULL;
@@ -765,6 +801,7 @@ CREATE INDEX events_by_owner ON events (account_id, application_id);
 CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
 PRAGMA user_version = 0;

@@ -498,9 +498,9 @@ async fn a_draft_of_changes_passes_its_check() {
     assert!(checked && proven.contains(named), "{proven}");
     let (page, is_ready) = compared.command(&["versions", "retire", "v1", "--at", "2030-01-01"]);
     for line in [
-        named,
-        "open: its own backend still serves it",
-        "open: it has no sunset",
+        "unproven: POST /quotes/* (requests: 1): proved by tests",
+        "open: Its own backend still serves it",
+        "open: It has no sunset",
     ] {
         assert!(!is_ready && page.contains(line), "{page}");
     }

@@ -301,6 +301,7 @@ async fn every_page_fits(language: &str) {
         ("new-app", "/apps/new"),
         ("import", "/apps/import"),
         ("versions", "/versions"),
+        ("retirement", "/versions/retirement?version=v1"),
         ("doctor", "/doctor"),
         ("rejected", &rejected),
         ("live", "/live"),

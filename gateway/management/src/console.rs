@@ -18,7 +18,7 @@
 //! | [`layers`] | headers of each response; requests of other sites |
 //! | [`traffic`] | the chart of the last hour |
 //! | [`shadows`] | on the page of versions: who serves whose clients, and what differs |
-//! | `sign_in`, `overview`, `apps`, `logins`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
+//! | `sign_in`, `overview`, `apps`, `logins`, `versions`, `retirement`, `doctor`, `live`, `audit`, `settings` | the pages |
 
 mod account;
 mod apps;
@@ -33,6 +33,7 @@ mod logins;
 mod overview;
 mod page;
 mod parts;
+mod retirement;
 mod session;
 mod settings;
 mod shadows;
@@ -131,6 +132,7 @@ pub fn router(
         .route("/apps", get(apps::list))
         .route("/apps/{ident}", get(apps::show))
         .route("/versions", get(versions::show))
+        .route(retirement::PATH, get(retirement::show))
         .route("/doctor", get(doctor::form).post(doctor::examine))
         .route("/doctor/{id}", get(doctor::rejection))
         .route("/live", get(live::show))

@@ -491,3 +491,36 @@ page_problem_retry = Does a retry help?
 page_problem_request = Request ID
 page_problem_developer = For the maker of the application
 page_problem_link = More about this
+
+## Retirement of a version
+
+retire_used = Requests in the last { $days } days: { $number }
+retire_last_used = the last one at { $at }
+retire_users = applications: { $number } ({ $list })
+retire_extended = applications with an extension: { $number }, the last one until { $at }
+retire_used_lately = Applications with requests in the last { $days } days: { $number }. They would get 410.
+retire_default = It is the default version.
+retire_pinned = Applications with it as their default version: { $number }
+retire_paths = Methods and paths: { $number } ({ $list })
+retire_ending_paths = paths with dates of their own: { $list }
+retire_compared = Pairs with { $to }: { $pairs }; paths: { $paths }, of them different: { $differing }
+retire_no_proof = That is no proof: { $command }
+retire_proven = Paths that clients used: { $number }, of them proven: { $proven }
+retire_unpaired = Requests without a pair: { $list }
+retire_few_pairs = Requests without enough pairs: { $list }
+retire_unproven = unproven: { $request } (requests: { $number }): { $reason }
+retire_unprovable = It is used, and has neither a bridge nor a shadow with changes.
+retire_bridged = Bridge to { $to }, requests: { $number }
+retire_not_bridged = No bridge
+retire_own_backend = Its own backend still serves it: bridge replaces that.
+retire_brownouts = Passed: { $number }
+retire_brownouts_ahead = ahead: { $number } ({ $list })
+retire_no_brownout = No brown-out has passed.
+retire_served = Its own backend serves its requests
+retire_served_by_bridge = The backends of { $to } serve its requests
+retire_until = from { $at } on they get 410 version_retired
+retire_no_end = there is no end
+retire_no_sunset = It has no sunset.
+retire_other_sunset = Its sunset is { $at }: clients know no other date.
+retire_not_deprecated = It is not deprecated yet.
+retire_more = { $list } and { $number } more

@@ -489,3 +489,36 @@ page_problem_retry = 再試行は有効か
 page_problem_request = リクエスト ID
 page_problem_developer = アプリケーションの開発者の方へ
 page_problem_link = 詳しい情報
+
+## Retirement of a version
+
+retire_used = 過去 { $days } 日間のリクエスト: { $number } 件
+retire_last_used = 最終 { $at }
+retire_users = アプリケーション: { $number } 個（{ $list }）
+retire_extended = 利用期間が延長されたアプリケーション: { $number } 個、最長 { $at } まで
+retire_used_lately = 過去 { $days } 日間にリクエストを送ったアプリケーション: { $number } 個。今後は 410 を受け取ります。
+retire_default = デフォルトのバージョンです。
+retire_pinned = このバージョンをデフォルトとするアプリケーション: { $number } 個
+retire_paths = メソッドとパス: { $number } 個（{ $list }）
+retire_ending_paths = 個別の日付を持つパス: { $list }
+retire_compared = { $to } との応答の組: { $pairs } 件、パス: { $paths } 個、うち相違あり: { $differing } 個
+retire_no_proof = 証明になっていません: { $command }
+retire_proven = クライアントが使ったパス: { $number } 個、うち証明済み: { $proven } 個
+retire_unpaired = 組のないリクエスト: { $list }
+retire_few_pairs = 組が足りないリクエスト: { $list }
+retire_unproven = 未証明: { $request }（リクエスト { $number } 件）: { $reason }
+retire_unprovable = 使われていますが、ブリッジも、変更を適用するシャドウもありません。
+retire_bridged = { $to } へのブリッジ、リクエスト: { $number } 件
+retire_not_bridged = ブリッジなし
+retire_own_backend = まだこのバージョンのバックエンドが応答しています。bridge に置き換えてください。
+retire_brownouts = 終了した一時停止: { $number } 回
+retire_brownouts_ahead = 今後の一時停止: { $number } 回（{ $list }）
+retire_no_brownout = 終了した一時停止がありません。
+retire_served = リクエストにはこのバージョンのバックエンドが応答します
+retire_served_by_bridge = リクエストには { $to } のバックエンドが応答します
+retire_until = { $at } 以降は 410 version_retired で拒否されます
+retire_no_end = 終了日時はありません
+retire_no_sunset = 終了予定日がありません。
+retire_other_sunset = 終了予定日は { $at } です。クライアントにはこの日付だけが伝えられています。
+retire_not_deprecated = まだ非推奨ではありません。
+retire_more = { $list }、ほか { $number } 件

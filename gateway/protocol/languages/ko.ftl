@@ -489,3 +489,36 @@ page_problem_retry = 재시도가 도움이 되는지
 page_problem_request = 요청 ID
 page_problem_developer = 애플리케이션 개발자 안내
 page_problem_link = 자세한 정보
+
+## Retirement of a version
+
+retire_used = 최근 { $days }일간 요청: { $number }건
+retire_last_used = 마지막 { $at }
+retire_users = 애플리케이션: { $number }개({ $list })
+retire_extended = 사용 기간이 연장된 애플리케이션: { $number }개, 최대 { $at }까지
+retire_used_lately = 최근 { $days }일간 요청을 보낸 애플리케이션: { $number }개. 앞으로 410 응답을 받게 됩니다.
+retire_default = 기본 버전입니다.
+retire_pinned = 이 버전이 기본인 애플리케이션: { $number }개
+retire_paths = 메서드와 경로: { $number }개({ $list })
+retire_ending_paths = 자체 날짜가 있는 경로: { $list }
+retire_compared = { $to } 버전과의 응답 쌍: { $pairs }개, 경로: { $paths }개, 그중 다른 경로: { $differing }개
+retire_no_proof = 증명되지 않았습니다: { $command }
+retire_proven = 클라이언트가 사용한 경로: { $number }개, 그중 증명됨: { $proven }개
+retire_unpaired = 쌍이 없는 요청: { $list }
+retire_few_pairs = 쌍이 부족한 요청: { $list }
+retire_unproven = 증명 안 됨: { $request }(요청 { $number }건): { $reason }
+retire_unprovable = 사용 중이지만 브리지도, 변경을 적용한 섀도도 없습니다.
+retire_bridged = { $to } 버전으로 브리지, 요청: { $number }건
+retire_not_bridged = 브리지 없음
+retire_own_backend = 아직 자체 백엔드가 응답합니다. bridge 설정으로 대체하십시오.
+retire_brownouts = 지난 일시 중단: { $number }회
+retire_brownouts_ahead = 예정된 일시 중단: { $number }회({ $list })
+retire_no_brownout = 지난 일시 중단이 없습니다.
+retire_served = 자체 백엔드가 요청에 응답합니다
+retire_served_by_bridge = { $to } 버전의 백엔드가 요청에 응답합니다
+retire_until = { $at }부터 410 version_retired 응답을 받습니다
+retire_no_end = 종료 시각이 없습니다
+retire_no_sunset = 종료 예정일이 없습니다.
+retire_other_sunset = 종료 예정일은 { $at }입니다. 클라이언트는 이 날짜만 알고 있습니다.
+retire_not_deprecated = 아직 비권장 상태가 아닙니다.
+retire_more = { $list } 외 { $number }개

@@ -489,3 +489,36 @@ page_problem_retry = 重试是否有用
 page_problem_request = 请求编号
 page_problem_developer = 供应用的开发者参考
 page_problem_link = 更多信息
+
+## Retirement of a version
+
+retire_used = 最近 { $days } 天的请求：{ $number } 个
+retire_last_used = 最后一个在 { $at }
+retire_users = 应用：{ $number } 个（{ $list }）
+retire_extended = 延长使用的应用：{ $number } 个，最晚至 { $at }
+retire_used_lately = 最近 { $days } 天发送过请求的应用：{ $number } 个。它们将收到 410。
+retire_default = 它是默认版本。
+retire_pinned = 以它为默认版本的应用：{ $number } 个
+retire_paths = 方法与路径：{ $number } 个（{ $list }）
+retire_ending_paths = 有单独日期的路径：{ $list }
+retire_compared = 与 { $to } 的响应对：{ $pairs } 对；路径：{ $paths } 个，其中不同：{ $differing } 个
+retire_no_proof = 这不构成证明：{ $command }
+retire_proven = 客户端使用过的路径：{ $number } 个，其中已证明：{ $proven } 个
+retire_unpaired = 没有响应对的请求：{ $list }
+retire_few_pairs = 响应对不足的请求：{ $list }
+retire_unproven = 未证明：{ $request }（{ $number } 个请求）：{ $reason }
+retire_unprovable = 它仍在使用，但既没有桥接，也没有应用变更的影子。
+retire_bridged = 桥接到 { $to }，请求：{ $number } 个
+retire_not_bridged = 没有桥接
+retire_own_backend = 它自己的后端仍在服务：请改用 bridge。
+retire_brownouts = 已结束：{ $number } 次
+retire_brownouts_ahead = 尚未结束：{ $number } 次（{ $list }）
+retire_no_brownout = 还没有结束的暂时关闭。
+retire_served = 由它自己的后端服务其请求
+retire_served_by_bridge = 由 { $to } 的后端服务其请求
+retire_until = 从 { $at } 起请求将收到 410 version_retired
+retire_no_end = 没有结束时间
+retire_no_sunset = 它没有停服时间。
+retire_other_sunset = 它的停服时间是 { $at }：客户端只知道这个日期。
+retire_not_deprecated = 它尚未弃用。
+retire_more = { $list } 等，另有 { $number } 个

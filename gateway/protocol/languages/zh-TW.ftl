@@ -489,3 +489,36 @@ page_problem_retry = 重試是否有用
 page_problem_request = 請求編號
 page_problem_developer = 供應用程式的開發者參考
 page_problem_link = 更多資訊
+
+## Retirement of a version
+
+retire_used = 最近 { $days } 天的請求：{ $number } 個
+retire_last_used = 最後一個在 { $at }
+retire_users = 應用程式：{ $number } 個（{ $list }）
+retire_extended = 延長使用的應用程式：{ $number } 個，最晚至 { $at }
+retire_used_lately = 最近 { $days } 天送出過請求的應用程式：{ $number } 個。它們將收到 410。
+retire_default = 它是預設版本。
+retire_pinned = 以它為預設版本的應用程式：{ $number } 個
+retire_paths = 方法與路徑：{ $number } 個（{ $list }）
+retire_ending_paths = 有個別日期的路徑：{ $list }
+retire_compared = 與 { $to } 的回應對：{ $pairs } 對；路徑：{ $paths } 個，其中不同：{ $differing } 個
+retire_no_proof = 這不構成證明：{ $command }
+retire_proven = 用戶端使用過的路徑：{ $number } 個，其中已證明：{ $proven } 個
+retire_unpaired = 沒有回應對的請求：{ $list }
+retire_few_pairs = 回應對不足的請求：{ $list }
+retire_unproven = 未證明：{ $request }（{ $number } 個請求）：{ $reason }
+retire_unprovable = 它仍在使用，但既沒有橋接，也沒有套用變更的影子。
+retire_bridged = 橋接到 { $to }，請求：{ $number } 個
+retire_not_bridged = 沒有橋接
+retire_own_backend = 它自己的後端仍在服務：請改用 bridge。
+retire_brownouts = 已結束：{ $number } 次
+retire_brownouts_ahead = 尚未結束：{ $number } 次（{ $list }）
+retire_no_brownout = 還沒有結束的暫時關閉。
+retire_served = 由它自己的後端服務其請求
+retire_served_by_bridge = 由 { $to } 的後端服務其請求
+retire_until = 從 { $at } 起請求將收到 410 version_retired
+retire_no_end = 沒有結束時間
+retire_no_sunset = 它沒有停止服務時間。
+retire_other_sunset = 它的停止服務時間是 { $at }：用戶端只知道這個日期。
+retire_not_deprecated = 它尚未棄用。
+retire_more = { $list } 等，另有 { $number } 個

@@ -14,15 +14,12 @@ use anyhow::bail;
 use clap::Subcommand;
 use signpost_management::operations::{
     backends::{DrainInput, UndrainInput},
-    versions::ReportInput,
+    versions::{ReportInput, RetirementInput},
 };
 use signpost_protocol::version::Version;
 use signpost_proxy::{Config, ServedVersion};
 
-use self::{
-    diff::DiffArguments, drain::OfFile, list::ListArguments, retire::RetireArguments,
-    shift::ShiftArguments,
-};
+use self::{diff::DiffArguments, drain::OfFile, list::ListArguments, shift::ShiftArguments};
 use super::operation::Told;
 
 #[derive(Debug, Subcommand)]
@@ -43,7 +40,7 @@ pub(super) enum VersionsCommand {
     Diff(DiffArguments),
     /// Check all stages of a version's retirement, and print what is open: who uses it, what is compared, proven and bridged, its
     /// brown-outs, and what happens at the date (multi-application mode). Changes nothing. Exit code 0 if nothing is open, otherwise 1.
-    Retire(RetireArguments),
+    Retire(Told<RetirementInput>),
     /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
     /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.
     Shift(ShiftArguments),
@@ -59,7 +56,7 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
         VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(told) => report::run(told).await,
         VersionsCommand::Diff(arguments) => arguments.run().await,
-        VersionsCommand::Retire(arguments) => retire::run(&arguments).await,
+        VersionsCommand::Retire(told) => retire::run(told).await,
         VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
         VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
         VersionsCommand::Undrain(arguments) => drain::undrain(arguments).await,

@@ -146,10 +146,11 @@ async fn a_page_accepts_head_and_names_what_it_accepts() {
     }
 }
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "/",
     "/apps",
     "/versions",
+    "/versions/retirement?version=v1",
     "/live",
     "/doctor/none",
     "/audit",
@@ -419,6 +420,26 @@ async fn versions_say_which_is_a_shadow_a_bridge_and_what_is_proven() {
         "2020-01-01T00:00:00Z",
     ] {
         assert!(shown.text.contains(text), "{text}: {shown:?}");
+    }
+    let link = "href=\"/versions/retirement?version=v1\"";
+    assert!(shown.text.contains(link), "{shown:?}");
+    let retirement = browser
+        .open("/versions/retirement?version=v1&at=2099-03-01")
+        .await;
+    for text in [
+        "Retirement of v1",
+        "not ready",
+        "2099-03-01T00:00:00Z",
+        "paths with dates of their own: POST /old/**",
+        "It has no sunset.",
+    ] {
+        assert!(retirement.text.contains(text), "{text}: {retirement:?}");
+    }
+    for query in ["version=%3Cv9%3E", "version=v1&at=soon"] {
+        let refused = browser.open(&format!("/versions/retirement?{query}")).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
+        assert!(refused.text.contains("param_invalid"), "{refused:?}");
+        assert!(!refused.text.contains("<v9>"), "{refused:?}");
     }
     let hour = SystemClock.now().as_millis() / 3_600_000 * 3_600_000;
     let row = "INSERT INTO shadow_tallies (writer, hour, version, target, route, changes, tally) \

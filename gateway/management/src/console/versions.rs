@@ -10,6 +10,7 @@ use super::{
     links::{address, segment},
     page::{Reader, Section, page},
     parts::{check, done, field, folded, moment, state, table_of, time_of, word_of},
+    retirement,
     shadows::Shadows,
     visitor::Visitor,
 };
@@ -74,6 +75,7 @@ pub(super) async fn show(visitor: Visitor) -> Page {
                 }
                 (users(reader, usages.iter().find(|usage| usage.version == *name), all))
                 (shadows.show(reader, version))
+                p { a href=(address(retirement::PATH, &[("version", name)])) { (reader.text("console_retire")) } }
                 @for backend in &version.backends { (self::backend(reader, backend, &backends.items)) }
             }
         }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::reports::{
     paths::PathUsage,
+    retirement::Retirement,
     shadows::{Diff, Wanted},
     usage::Summary,
     versions::{ListedEndpoint, ListedVersion},
@@ -34,7 +35,7 @@ static REPORTS: Semaphore = Semaphore::const_new(MAX_REPORTS);
 const RETRY: Duration = Duration::from_secs(5);
 
 pub(super) fn all<F: Face>(face: F) -> F {
-    face.add(&LIST).add(&REPORT).add(&DIFF)
+    face.add(&LIST).add(&REPORT).add(&RETIREMENT).add(&DIFF)
 }
 
 /// Lists the versions.
@@ -105,10 +106,10 @@ pub(crate) const REPORT: Operation<(), ReportInput, Summary> = Operation::read(
 /// One of few at a time, and of not too many applications.
 async fn bounded_report(context: &Context, input: ReportInput) -> Result<Summary> {
     input.days()?;
-    let place = place_of_report()?;
-    if input.app.is_none() && usage::is_large(&context.store, MAX_ROWS).await? {
-        return Err(ApiError::from(Code::ReportTooLarge).into());
-    }
+    let place = match &input.app {
+        Some(_) => place_of_report()?,
+        None => place_of_large_report(context).await?,
+    };
     let mut summary = report(context, context.versions(), input).await?;
     summary.place = Some(Arc::new(place));
     Ok(summary)
@@ -176,6 +177,64 @@ impl From<UnusedVersion> for ApiError {
 fn place_of_report() -> Result<SemaphorePermit<'static>, ApiError> {
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(RETRY);
     REPORTS.try_acquire().map_err(busy)
+}
+
+/// One of few at a time, if the store is not too large for a report of all applications.
+async fn place_of_large_report(context: &Context) -> Result<SemaphorePermit<'static>> {
+    let place = place_of_report()?;
+    match usage::is_large(&context.store, MAX_ROWS).await? {
+        true => Err(ApiError::from(Code::ReportTooLarge).into()),
+        false => Ok(place),
+    }
+}
+
+/// Which version shall be retired.
+#[derive(Args, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetirementInput {
+    /// The version.
+    pub version: String,
+    /// When, for example 2026-12-01 or 2026-12-01T10:00:00Z. By default its sunset.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+}
+
+impl Input for RetirementInput {}
+
+impl Output for Retirement {}
+
+/// Checks whether a version can be retired.
+pub(crate) const RETIREMENT: Operation<(), RetirementInput, Retirement> = Operation::read(
+    "/api/v1/versions/retirement",
+    "Checks all stages of a version's retirement, and says what is open. The texts are in the caller's language.",
+    |context, (), input| {
+        Box::pin(async move {
+            // Until it is read: what is sent is small.
+            let _place = place_of_large_report(context).await?;
+            retirement(context, context.versions(), input).await
+        })
+    },
+);
+
+/// Checks whether one of these versions can be retired.
+///
+/// # Errors
+///
+/// As of [`report`].
+pub async fn retirement(
+    context: &Context,
+    versions: &Versions,
+    input: RetirementInput,
+) -> Result<Retirement> {
+    let caller = &context.caller;
+    let version = versions.named(input.version.as_bytes());
+    let known = || ApiError::invalid("version", "one that is configured");
+    let version = version.ok_or_else(known)?;
+    let at = input.at.map(|text| parse_since(&text, caller.at));
+    let at = at.transpose();
+    let at = at.map_err(|allowed| ApiError::invalid("at", allowed))?;
+    let by = (caller.at, caller.language);
+    Ok(Retirement::read(&context.store, versions, version, at, by).await?)
 }
 
 /// Which pairs.

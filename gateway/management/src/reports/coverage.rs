@@ -136,6 +136,13 @@ impl Coverage {
         coverage
     }
 
+    /// For people: the requests without enough pairs, or without any.
+    pub(super) fn uncovered(&self, is_paired: bool) -> Vec<String> {
+        let uncovered = self.uncovered.iter();
+        let uncovered = uncovered.filter(|one| (one.pairs > 0) == is_paired);
+        uncovered.map(ToString::to_string).collect()
+    }
+
     /// For people: how much is proven, what is not, and what is named as unproven, in a line each.
     pub fn lines(&self) -> Vec<String> {
         let used = number_of(self.used as u64, "path");
@@ -144,9 +151,7 @@ impl Coverage {
             (false, "requests without a pair"),
             (true, "requests without enough pairs"),
         ] {
-            let uncovered = self.uncovered.iter();
-            let uncovered = uncovered.filter(|one| (one.pairs > 0) == is_paired);
-            let uncovered: Vec<_> = uncovered.collect();
+            let uncovered = self.uncovered(is_paired);
             if !uncovered.is_empty() {
                 lines.push(format!("{what}: {}", shown(uncovered.iter(), MAX_SHOWN)));
             }

@@ -1,17 +1,19 @@
 //! Whether a version can be retired, stage by stage: `signpost versions retire`.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::{language::Language, text::text};
 use signpost_proxy::{Day, KEEP_SHADOW_DAYS, ServedVersion, Versions, as_rfc3339, rfc3339};
 use signpost_store::{
     Store, StoreError,
     tables::usage::{OfPaths, count_users, read_paths},
 };
+use utoipa::ToSchema;
 
 use super::{
-    coverage::{Coverage, MAX_SHOWN, number_of, shown, told},
+    coverage::{Coverage, MAX_SHOWN, told},
     paths::PathUsage,
     shadows::{Diff, Wanted},
     usage::{Summary, VersionSummary},
@@ -23,12 +25,13 @@ const DAYS: u16 = 30;
 const LATELY: u16 = 7;
 
 /// Whether a version can be retired.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Retirement {
     /// Its name.
     pub version: String,
     /// When it shall be retired: as asked, or its sunset.
     #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
     /// Whether nothing is open.
     pub is_ready: bool,
@@ -36,8 +39,8 @@ pub struct Retirement {
     pub stages: Vec<CheckedStage>,
 }
 
-/// A stage.
-#[derive(Debug, Serialize)]
+/// A stage. Its texts are for people, and can change.
+#[derive(Debug, Serialize, ToSchema)]
 pub struct CheckedStage {
     /// Its name.
     pub stage: &'static str,
@@ -47,8 +50,12 @@ pub struct CheckedStage {
     pub open: Vec<String>,
 }
 
+/// Writes in a language.
+#[derive(Clone, Copy)]
+struct Writer(Language);
+
 impl Retirement {
-    /// Reads and checks all stages of a configured version.
+    /// Reads and checks all stages of a configured version, and writes of them in a language.
     ///
     /// # Errors
     ///
@@ -58,9 +65,9 @@ impl Retirement {
         versions: &Versions,
         version: &ServedVersion,
         at: Option<Timestamp>,
-        now: Timestamp,
+        (now, language): (Timestamp, Language),
     ) -> Result<Self, StoreError> {
-        let (name, today) = (version.name().as_str(), Day::at(now));
+        let (name, today, to) = (version.name().as_str(), Day::at(now), Writer(language));
         let summary = Summary::read(store, DAYS, now, versions, None).await?;
         let lately = count_users(store, name, today.minus(LATELY - 1).number()).await?;
         let of = OfPaths {
@@ -74,13 +81,13 @@ impl Retirement {
         let sunset = version.life_cycle().and_then(|life| life.sunset);
         let at = at.or(sunset);
         let stages: Vec<_> = [
-            used.map(|used| of_users(used, lately, is_gone(version))),
-            Some(of_paths(&paths)),
-            diff.map(|diff| of_pairs(&diff)),
-            Some(of_proof(coverage, !paths.is_empty())),
-            Some(of_bridge(version, &paths)),
-            Some(of_brownouts(version, now)),
-            Some(of_end(version, at, now)),
+            used.map(|used| to.write_users(used, lately, is_gone(version))),
+            Some(to.write_paths(version, &paths)),
+            diff.map(|diff| to.write_pairs(&diff)),
+            Some(to.write_proof(coverage, !paths.is_empty())),
+            Some(to.write_bridge(version, &paths)),
+            Some(to.write_brownouts(version, now)),
+            Some(to.write_end(version, at, now)),
         ]
         .into_iter()
         .flatten()
@@ -103,155 +110,190 @@ fn is_gone(version: &ServedVersion) -> bool {
 /// A stage with the points whose conditions hold.
 fn checked<const N: usize>(
     stage: &'static str,
-    says: String,
+    says: impl IntoIterator<Item = String>,
     open: [(bool, String); N],
 ) -> CheckedStage {
+    let says: Vec<_> = says.into_iter().collect();
     let open = open.into_iter().filter(|(is_open, _)| *is_open);
     CheckedStage {
         stage,
-        says,
+        says: says.join("; "),
         open: open.map(|(_, text)| text).collect(),
     }
 }
 
-fn of_users(used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
-    let idents = used
-        .applications
-        .iter()
-        .filter_map(|app| app.ident.as_ref());
-    let idents: Vec<_> = idents.collect();
-    let last = used
-        .requests
-        .last_seen
-        .map(|last| format!(", the last at {}", rfc3339(last)));
-    let says = format!(
-        "{} in {DAYS} days{}; by {}",
-        number_of(used.requests.requests, "request"),
-        last.unwrap_or_default(),
-        match &idents[..] {
-            [] => "no application".to_owned(),
-            idents => format!(
-                "{}: {}",
-                number_of(idents.len() as u64, "application"),
-                shown(idents.iter(), MAX_SHOWN)
-            ),
-        }
-    );
-    let lately_used = format!(
-        "{} sent requests in the last {LATELY} days, and would get 410",
-        number_of(lately, "application")
-    );
-    let pinned = number_of(used.retiring.pinned.len() as u64, "application");
-    let open = [
-        (is_gone && lately > 0, lately_used),
-        (
-            is_gone && used.is_default,
-            "it is the default version".to_owned(),
-        ),
-        (
-            is_gone && !used.retiring.pinned.is_empty(),
-            format!("it is the default version of {pinned}"),
-        ),
-    ];
-    checked("used", says, open)
-}
-
-fn of_paths(paths: &[PathUsage]) -> CheckedStage {
-    let mut paths: Vec<_> = paths.iter().collect();
-    paths.sort_by_key(|path| std::cmp::Reverse(path.requests));
-    let texts = paths.into_iter().map(told);
-    let says = format!("{}: {}", texts.len(), shown(texts, MAX_SHOWN));
-    checked("paths", says, [])
-}
-
-fn of_pairs(diff: &Diff) -> CheckedStage {
-    let (pairs, differing, to) = (diff.pairs, diff.differing_paths, &diff.to);
-    let says = format!(
-        "{} with {to}; {differing} of {} paths differ",
-        number_of(pairs, "pair"),
-        diff.paths
-    );
-    let command = match diff.is_bridged {
-        true => format!("bridge check {}", diff.version),
-        false => format!("versions diff {} {to}", diff.version),
-    };
-    let open = format!("that is no proof: signpost {command}");
-    checked("compared", says, [(!diff.is_proof(), open)])
-}
-
-fn of_proof(coverage: Option<Coverage>, is_used: bool) -> CheckedStage {
-    let Some(coverage) = coverage else {
-        let open = "it is used, and has neither a bridge nor a shadow with changes".to_owned();
-        return checked("proven", "nothing".to_owned(), [(is_used, open)]);
-    };
-    let mut lines = coverage.lines();
-    let says = lines.remove(0);
-    let named = lines.split_off(lines.len() - coverage.unproven.len());
-    let says = [says]
-        .into_iter()
-        .chain(named)
-        .collect::<Vec<_>>()
-        .join("; ");
-    CheckedStage {
-        open: lines,
-        ..checked("proven", says, [])
+impl Writer {
+    /// The text `retire_ID`.
+    fn say(self, id: &str, args: &[(&str, &dyn Display)]) -> String {
+        let args: Vec<_> = args
+            .iter()
+            .map(|(name, arg)| (*name, arg.to_string()))
+            .collect();
+        let args: Vec<_> = args.iter().map(|(name, arg)| (*name, &**arg)).collect();
+        text(self.0, &format!("retire_{id}"), &args)
     }
-}
 
-fn of_bridge(version: &ServedVersion, paths: &[PathUsage]) -> CheckedStage {
-    let bridged = number_of(paths.iter().map(|path| path.bridged).sum(), "request");
-    let says = version
-        .bridge()
-        .map(|bridge| format!("to {}, {bridged}", bridge.to));
-    let open = "its own backend still serves it: bridge replaces that".to_owned();
-    let is_open = says.is_none() && version.changes().is_some();
-    checked(
-        "bridged",
-        says.unwrap_or_else(|| "no".to_owned()),
-        [(is_open, open)],
-    )
-}
+    /// The first of the items, and how many there are more.
+    fn list(self, items: &[String]) -> String {
+        let (first, further) = items.split_at(items.len().min(MAX_SHOWN));
+        let first = first.join(", ");
+        match further.len() {
+            0 => first,
+            more => self.say("more", &[("list", &first), ("number", &more)]),
+        }
+    }
 
-fn of_brownouts(version: &ServedVersion, now: Timestamp) -> CheckedStage {
-    let all = version.life_cycle().map_or(&[][..], |life| &life.brownouts);
-    let ahead = all.iter().filter(|one| one.end > now);
-    let ahead: Vec<_> = ahead.map(|one| rfc3339(one.start)).collect();
-    let passed = all.len() - ahead.len();
-    let shown = shown(ahead.iter(), MAX_SHOWN);
-    let says = format!("{passed} passed, {} ahead: {shown}", ahead.len());
-    let open = "no brown-out has passed".to_owned();
-    checked("brownouts", says, [(is_gone(version) && passed == 0, open)])
-}
+    /// The text about items, if there are any.
+    fn items(self, id: &str, items: &[String]) -> Option<String> {
+        let args: [(&str, &dyn Display); 2] =
+            [("number", &items.len()), ("list", &self.list(items))];
+        (!items.is_empty()).then(|| self.say(id, &args))
+    }
 
-/// What happens at its end, and what its clients were told.
-fn of_end(version: &ServedVersion, at: Option<Timestamp>, now: Timestamp) -> CheckedStage {
-    let life = version.life_cycle();
-    let sunset = life.and_then(|life| life.sunset);
-    let deprecated = life.and_then(|life| life.deprecated);
-    let served = match version.bridge() {
-        Some(bridge) => format!("{}'s backend serves its requests by the bridge", bridge.to),
-        None => "its own backend serves its requests".to_owned(),
-    };
-    let says = match sunset.filter(|_| is_gone(version)) {
-        Some(sunset) => format!(
-            "until {} {served}, then they get 410 version_retired",
-            rfc3339(sunset)
-        ),
-        None => format!("{served}, without an end"),
-    };
-    let told = sunset.map(rfc3339).unwrap_or_default();
-    let open = [
-        (sunset.is_none(), "it has no sunset".to_owned()),
-        (
-            sunset.is_some() && sunset != at,
-            format!("its sunset is {told}: clients know no other date"),
-        ),
-        (
-            deprecated.is_none_or(|since| since > now),
-            "it is not deprecated yet".to_owned(),
-        ),
-    ];
-    checked("then", says, open)
+    fn write_users(self, used: &VersionSummary, lately: u64, is_gone: bool) -> CheckedStage {
+        let idents = used.applications.iter().filter_map(|app| app.ident.clone());
+        let idents: Vec<_> = idents.collect();
+        let last = used.requests.last_seen.map(rfc3339);
+        let (extended, pinned) = (&used.retiring.extended, used.retiring.pinned.len());
+        let until = extended.values().max();
+        let extended =
+            |until: &String| self.say("extended", &[("number", &extended.len()), ("at", until)]);
+        let says = [
+            Some(self.say(
+                "used",
+                &[("days", &DAYS), ("number", &used.requests.requests)],
+            )),
+            last.map(|last| self.say("last_used", &[("at", &last)])),
+            self.items("users", &idents),
+            until.map(extended),
+        ];
+        let used_lately = self.say("used_lately", &[("days", &LATELY), ("number", &lately)]);
+        let open = [
+            (is_gone && lately > 0, used_lately),
+            (is_gone && used.is_default, self.say("default", &[])),
+            (
+                is_gone && pinned > 0,
+                self.say("pinned", &[("number", &pinned)]),
+            ),
+        ];
+        checked("used", says.into_iter().flatten(), open)
+    }
+
+    fn write_paths(self, version: &ServedVersion, paths: &[PathUsage]) -> CheckedStage {
+        let mut paths: Vec<_> = paths.iter().collect();
+        paths.sort_by_key(|path| std::cmp::Reverse(path.requests));
+        let used: Vec<_> = paths.into_iter().map(told).collect();
+        let ending = version.endpoints().iter().map(|endpoint| endpoint.shown());
+        let ending: Vec<_> = ending.collect();
+        let says = [
+            self.items("paths", &used),
+            self.items("ending_paths", &ending),
+        ];
+        checked("paths", says.into_iter().flatten(), [])
+    }
+
+    fn write_pairs(self, diff: &Diff) -> CheckedStage {
+        let says = self.say(
+            "compared",
+            &[
+                ("to", &diff.to),
+                ("pairs", &diff.pairs),
+                ("paths", &diff.paths),
+                ("differing", &diff.differing_paths),
+            ],
+        );
+        let command = match diff.is_bridged {
+            true => format!("signpost bridge check {}", diff.version),
+            false => format!("signpost versions diff {} {}", diff.version, diff.to),
+        };
+        let open = self.say("no_proof", &[("command", &command)]);
+        checked("compared", [says], [(!diff.is_proof(), open)])
+    }
+
+    fn write_proof(self, coverage: Option<Coverage>, is_used: bool) -> CheckedStage {
+        let Some(coverage) = coverage else {
+            return checked("proven", [], [(is_used, self.say("unprovable", &[]))]);
+        };
+        let unproven = coverage.unproven.iter().map(|named| {
+            let args: [(&str, &dyn Display); 3] = [
+                ("request", &named.request),
+                ("number", &named.requests),
+                ("reason", &named.reason),
+            ];
+            self.say("unproven", &args)
+        });
+        let proven = self.say(
+            "proven",
+            &[("number", &coverage.used), ("proven", &coverage.proven)],
+        );
+        let says = std::iter::once(proven).chain(unproven);
+        let open = [("unpaired", false), ("few_pairs", true)];
+        let open = open.map(|(id, is_paired)| self.items(id, &coverage.uncovered(is_paired)));
+        checked(
+            "proven",
+            says,
+            open.map(|open| (open.is_some(), open.unwrap_or_default())),
+        )
+    }
+
+    fn write_bridge(self, version: &ServedVersion, paths: &[PathUsage]) -> CheckedStage {
+        let bridged: u64 = paths.iter().map(|path| path.bridged).sum();
+        let bridge = version.bridge();
+        let says = match bridge {
+            Some(bridge) => self.say("bridged", &[("to", &bridge.to), ("number", &bridged)]),
+            None => self.say("not_bridged", &[]),
+        };
+        let is_open = bridge.is_none() && version.changes().is_some();
+        let open = self.say("own_backend", &[]);
+        checked("bridged", [says], [(is_open, open)])
+    }
+
+    fn write_brownouts(self, version: &ServedVersion, now: Timestamp) -> CheckedStage {
+        let all = version.life_cycle().map_or(&[][..], |life| &life.brownouts);
+        let ahead = all.iter().filter(|one| one.end > now);
+        let ahead: Vec<_> = ahead.map(|one| rfc3339(one.start)).collect();
+        let passed = all.len() - ahead.len();
+        let says = [
+            Some(self.say("brownouts", &[("number", &passed)])),
+            self.items("brownouts_ahead", &ahead),
+        ];
+        let open = (
+            is_gone(version) && passed == 0,
+            self.say("no_brownout", &[]),
+        );
+        checked("brownouts", says.into_iter().flatten(), [open])
+    }
+
+    /// What happens at its end, and what its clients were told.
+    fn write_end(
+        self,
+        version: &ServedVersion,
+        at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> CheckedStage {
+        let life = version.life_cycle();
+        let sunset = life.and_then(|life| life.sunset);
+        let deprecated = life.and_then(|life| life.deprecated);
+        let told = sunset.map(rfc3339).unwrap_or_default();
+        let served = match version.bridge() {
+            Some(bridge) => self.say("served_by_bridge", &[("to", &bridge.to)]),
+            None => self.say("served", &[]),
+        };
+        let then = match is_gone(version) {
+            true => self.say("until", &[("at", &told)]),
+            false => self.say("no_end", &[]),
+        };
+        let other = sunset.is_some() && sunset != at;
+        let open = [
+            (sunset.is_none(), self.say("no_sunset", &[])),
+            (other, self.say("other_sunset", &[("at", &told)])),
+            (
+                deprecated.is_none_or(|since| since > now),
+                self.say("not_deprecated", &[]),
+            ),
+        ];
+        checked("then", [served, then], open)
+    }
 }
 
 /// What is proven: by the shadow while the version has its backend, or by what was compared before the bridge.

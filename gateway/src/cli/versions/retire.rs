@@ -2,42 +2,25 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-use signpost_management::reports::retirement::Retirement;
-use signpost_protocol::version::Version;
+use signpost_management::{
+    operations::versions::{RetirementInput, retirement},
+    reports::retirement::Retirement,
+};
 use signpost_proxy::{Config, program::raise_statement_timeout, rfc3339};
 
 use crate::cli::{
-    CommonOptions,
-    operation::on_many,
-    print_line, since,
+    operation::{Told, on_many},
+    print_line,
     table::{printable, printable_json},
-    versions::configured,
 };
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct RetireArguments {
-    /// The version.
-    version: Version,
-    /// When it shall be retired, for example 2026-12-01 or 2026-12-01T10:00:00Z. Default: its sunset.
-    #[arg(long, value_name = "DATE", value_parser = since)]
-    at: Option<Timestamp>,
-    #[command(flatten)]
-    common: CommonOptions,
-}
-
-pub(super) async fn run(arguments: &RetireArguments) -> anyhow::Result<ExitCode> {
-    let common = &arguments.common;
+pub(super) async fn run(Told { input, common }: Told<RetirementInput>) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(&common.config)?;
     raise_statement_timeout(&mut config.store);
     let because = "who uses a version is counted in the store of [applications]";
-    let store = on_many(&config, &common.config, because).await?.store;
-    let version = configured(&config, &common.config, &arguments.version)?;
-    let now = SystemClock.now();
-    let read = Retirement::read(&store, &config.versions, version, arguments.at, now);
-    let retirement = read.await?;
+    let context = on_many(&config, &common.config, because).await?;
+    let retirement = retirement(&context, &config.versions, input).await?;
     if common.json {
         print_line(&printable_json(&json!(retirement).to_string()));
     } else {

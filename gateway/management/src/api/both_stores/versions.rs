@@ -58,6 +58,38 @@ async fn the_report_is_of_the_days_and_the_version_that_are_asked_for() {
 }
 
 #[tokio::test]
+async fn a_retirement_is_checked_in_the_language_of_its_caller() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let viewer = scene.token(Role::Viewer).await;
+    let read = async |query: &str, language: &'static str| {
+        let path = format!("/api/v1/versions/retirement{query}");
+        let headers = [("accept-language", language)];
+        scene
+            .send(request("GET", &path, &viewer, &headers, String::new()))
+            .await
+    };
+    let checked = read("?version=v1&at=2099-03-01", "en").await.body;
+    let stages = checked["stages"].as_array().unwrap();
+    let names: Vec<_> = stages.iter().map(|stage| &stage["stage"]).collect();
+    let expected = json!(["used", "paths", "proven", "bridged", "brownouts", "then"]);
+    assert_eq!(json!(names), expected);
+    assert_eq!(
+        (&checked["at"], &checked["is_ready"]),
+        (&json!("2099-03-01T00:00:00Z"), &json!(false))
+    );
+    let open = |checked: &Value| checked["stages"][5]["open"].clone();
+    let expected = json!(["It has no sunset.", "It is not deprecated yet."]);
+    assert_eq!(open(&checked), expected);
+    let japanese = read("?version=v1", "ja").await.body;
+    let expected = json!(["終了予定日がありません。", "まだ非推奨ではありません。"]);
+    assert_eq!((open(&japanese), &japanese["at"]), (expected, &Value::Null));
+    for query in ["?version=v9", "?version=v1&at=soon"] {
+        assert_eq!(read(query, "en").await.code(), "param_invalid", "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_report_of_one_application_has_its_requests_only() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;

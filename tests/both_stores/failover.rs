@@ -2,7 +2,7 @@
 //! nothing that was acknowledged is lost.
 //!
 //! Each run has a primary and its standby, and three faults. With `SIGNPOST_TEST_FAILOVERS=50` the servers are three under
-//! Patroni, with HAProxy before version 1, and there are so many faults: of each kind in turn.
+//! Patroni, with `HAProxy` before version 1, and there are so many faults: of each kind in turn.
 
 use std::{
     env,
@@ -27,7 +27,7 @@ use end_to_end::{
 use tokio::task::spawn_blocking;
 
 use crate::store_faults::{
-    Steady, interrupted_logins_are_clear, login_begins, quick, rejections_are_clear,
+    Steady, interrupted_logins_are_clear, login_begins, rejections_are_clear,
 };
 
 const FAILOVERS: &str = "SIGNPOST_TEST_FAILOVERS";
@@ -73,6 +73,11 @@ fn once_more_in_a_namespace() {
     command.args(["--exact", "--nocapture", NAME]);
     let status = command.env(IN_NAMESPACE, "1").status();
     assert!(status.expect("util-linux has it").success());
+}
+
+/// With the default timeouts.
+fn builder() -> StackBuilder {
+    Stack::builder().multi()
 }
 
 /// Servers of which one takes writes.
@@ -195,7 +200,7 @@ impl Servers for Pair {
         let address = first
             .address()
             .replace("/postgres", &format!(",{host}/postgres"));
-        quick().on_servers(&format!("{address}?target_session_attrs=read-write"))
+        builder().on_servers(&format!("{address}?target_session_attrs=read-write"))
     }
 
     fn kinds(&self) -> &'static [&'static str] {
@@ -240,7 +245,7 @@ impl Patroni {
 impl Servers for Patroni {
     fn builder(&self) -> StackBuilder {
         let haproxy = "store = \"$DIRECT\"";
-        quick()
+        builder()
             .on_cluster(&self.cluster)
             .program(Program::V1, haproxy)
     }
@@ -265,12 +270,16 @@ impl Servers for Patroni {
         let node = self.harmed.lock().unwrap().clone();
         let task = match kind {
             "kill" => "revive",
-            "freeze" => "thaw",
+            // What Patroni's watchdog does to such a node, which would take the lock back.
+            "freeze" => {
+                self.cluster.run(&["kill", &node]);
+                "revive"
+            }
             "cut" => "join",
             _ => "settled",
         };
         if kind == "cut" {
-            // Before, Patroni would take the lock back from the new primary.
+            // Before, it could take the lock back, too.
             wait_until("the node to notice the cut", || {
                 self.cluster.is_demoted(&node)
             });

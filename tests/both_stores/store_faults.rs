@@ -35,7 +35,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// Limit for a program's recovery, once the store is available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(crate) fn quick() -> StackBuilder {
+fn quick() -> StackBuilder {
     Stack::builder().multi().gateway(QUICK).backends(QUICK)
 }
 

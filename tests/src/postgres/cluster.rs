@@ -1,4 +1,4 @@
-//! A test's own three Postgres servers under Patroni, with a HAProxy before them: created by `scripts/postgres-cluster`.
+//! A test's own three Postgres servers under Patroni, with an `HAProxy` before them: created by `scripts/postgres-cluster`.
 
 use std::{process::Command, thread};
 
@@ -33,7 +33,7 @@ impl PostgresCluster {
         cluster
     }
 
-    /// The administrator address of HAProxy, which leads to the server that takes writes.
+    /// The administrator address of `HAProxy`, which leads to the server that takes writes.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

@@ -129,7 +129,7 @@ impl PgBouncer {
         let pooler = Self {
             child,
             port,
-            folder: folder,
+            folder,
         };
         pooler.wait_until_ready(&with_hosts(database, &format!("127.0.0.1:{port}")));
         pooler

@@ -1,8 +1,11 @@
 //! Migrations on a server, by one process at a time.
+//!
+//! No statement is prepared: behind a pooler, one that is still open at the end of the transaction would stay with the
+//! connection.
 
 use std::time::Duration;
 
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, Transaction, types::Type};
 
 use super::{
     connect::{is_in_use, within},
@@ -117,7 +120,7 @@ async fn migrate_once(
     let transaction = within(limit, client.transaction()).await?;
     within(limit, transaction.batch_execute(LIMITS)).await?;
     // Without the lease: a role that may create and write nothing can still use what is complete.
-    let exists = within(limit, transaction.query_one(HAS_HISTORY, &[])).await?;
+    let exists = within(limit, transaction.query_typed_one(HAS_HISTORY, &[])).await?;
     if exists.try_get(0).map_err(StoreError::from)? {
         let applied = within(limit, applied(&transaction, schema.owner)).await?;
         let is_complete = schema.missing(&applied, |own| own.postgres)?.is_empty();
@@ -155,7 +158,10 @@ async fn apply_missing(
         if schema.raises_needs(applied) {
             let needs = i64::try_from(schema.oldest).unwrap_or(i64::MAX);
             let raised = transaction
-                .execute(RAISE_NEEDS, &[&schema.owner, &needs])
+                .execute_typed(
+                    RAISE_NEEDS,
+                    &[(&schema.owner, Type::TEXT), (&needs, Type::INT8)],
+                )
                 .await;
             raised.map_err(StoreError::from)?;
         }
@@ -174,7 +180,7 @@ async fn apply_missing(
 }
 
 async fn applied(all: &Transaction<'_>, owner: &str) -> Result<Vec<Applied>, StoreError> {
-    read(&all.query(APPLIED, &[&owner]).await?)
+    read(&all.query_typed(APPLIED, &[(&owner, Type::TEXT)]).await?)
 }
 
 async fn apply(
@@ -187,17 +193,17 @@ async fn apply(
     all.batch_execute(migration.postgres).await?;
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let oldest = i64::try_from(schema.oldest).unwrap_or(i64::MAX);
-    all.execute(
+    all.execute_typed(
         "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
-            &schema.owner,
-            &number,
-            &migration.name,
-            &migration.sqlite,
-            &migration.postgres,
-            &oldest,
-            &program,
+            (&schema.owner, Type::TEXT),
+            (&number, Type::INT8),
+            (&migration.name, Type::TEXT),
+            (&migration.sqlite, Type::TEXT),
+            (&migration.postgres, Type::TEXT),
+            (&oldest, Type::INT8),
+            (&program, Type::TEXT),
         ],
     )
     .await
@@ -205,5 +211,5 @@ async fn apply(
 }
 
 async fn rows<T: FromRow>(all: &Transaction<'_>, query: &str) -> Result<Vec<T>, StoreError> {
-    read(&all.query(query, &[]).await?)
+    read(&all.query_typed(query, &[]).await?)
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, ops::Bound};
 
 use crate::{
     operation::{Container, Effect, Operation},
-    path::JsonPath,
+    path::{JsonPath, form, up},
     tally::{PathTally, Rename, Tally},
 };
 
@@ -178,24 +178,6 @@ pub(crate) fn kinship(from: &str, to: &str) -> u8 {
         (_, true) => 1,
         _ => 2,
     }
-}
-
-/// The path of a value that has another form in the other version: of both, the shorter one.
-pub(crate) fn form<'p>(from: &'p str, to: &'p str) -> Option<&'p str> {
-    let (short, long) = if from.len() < to.len() {
-        (from, to)
-    } else {
-        (to, from)
-    };
-    let rest = long.strip_prefix(short)?;
-    (rest.is_empty() || rest.starts_with(['.', '['])).then_some(short)
-}
-
-/// A path, and those of all that it is in.
-pub(crate) fn up(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path), |path| {
-        path.rfind(['.', '[']).map(|end| &path[..end])
-    })
 }
 
 fn place(path: &str) -> Option<JsonPath> {

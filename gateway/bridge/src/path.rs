@@ -108,6 +108,24 @@ impl fmt::Display for JsonPath {
     }
 }
 
+/// The path of a value that has another form in the other version: of both, the shorter one.
+pub(crate) fn form<'p>(from: &'p str, to: &'p str) -> Option<&'p str> {
+    let (short, long) = if from.len() < to.len() {
+        (from, to)
+    } else {
+        (to, from)
+    };
+    let rest = long.strip_prefix(short)?;
+    (rest.is_empty() || rest.starts_with(['.', '['])).then_some(short)
+}
+
+/// A path, and those of all that it is in.
+pub(crate) fn up(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| {
+        path.rfind(['.', '[']).map(|end| &path[..end])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     comparison::{Comparison, Finding, Kind, Kinds, MAX_PATHS},
-    draft::{form, up},
+    path::{form, up},
 };
 
 /// Largest number of pairs of paths that are counted as possible renames.

@@ -12,7 +12,7 @@ mod statements;
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -54,6 +54,8 @@ struct Shared {
     /// needs.
     abilities: Arc<OnceLock<Abilities>>,
     types: session::Types,
+    /// How often all connections were closed. Those in use at that time are closed after it.
+    closings: Arc<AtomicUsize>,
     /// Shared with the sessions, which count their calls.
     statistics: Arc<Statistics>,
 }
@@ -95,6 +97,7 @@ impl Shared {
             servers,
             abilities: Arc::default(),
             types: Arc::default(),
+            closings: Arc::default(),
             statistics: Arc::default(),
         })
     }
@@ -224,10 +227,12 @@ impl PostgresDatabase {
     /// No connection is free, and none can be opened, within the configured timeout.
     pub async fn session(&self) -> Result<Session, StoreError> {
         let (shared, begun_at) = (&self.shared, Instant::now());
+        // Before the connection: it may be one that is to be closed.
+        let closings = shared.closings.load(Ordering::Relaxed);
         let client = self.wait_for_connection().await;
         let count_failure = |_: &_| shared.statistics.count_call(begun_at.elapsed(), false);
         let client = client.inspect_err(count_failure)?;
-        Ok(Session::new(client, shared, begun_at.elapsed()))
+        Ok(Session::new(client, shared, begun_at.elapsed(), closings))
     }
 
     /// Whether the tables are there, and can be written.

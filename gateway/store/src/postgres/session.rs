@@ -60,10 +60,12 @@ pub struct Session {
     statistics: Arc<Statistics>,
     abilities: Arc<OnceLock<Abilities>>,
     types: Types,
+    /// How often all connections were closed, and how often when this one was taken.
+    closings: (Arc<AtomicUsize>, usize),
 }
 
 impl Session {
-    pub(super) fn new(client: Object, shared: &Shared, waited: Duration) -> Self {
+    pub(super) fn new(client: Object, shared: &Shared, waited: Duration, closings: usize) -> Self {
         Self {
             client: Some(client),
             statement: shared.settings.statement,
@@ -73,6 +75,7 @@ impl Session {
             statistics: Arc::clone(&shared.statistics),
             abilities: Arc::clone(&shared.abilities),
             types: Arc::clone(&shared.types),
+            closings: (Arc::clone(&shared.closings), closings),
         }
     }
 
@@ -195,8 +198,9 @@ impl Session {
         self.close_all();
     }
 
-    /// Closes this connection and all that are idle.
+    /// Closes this connection and all that are idle; those in use once they no longer are.
     fn close_all(&self) {
+        self.closings.0.fetch_add(1, Ordering::Relaxed);
         self.is_unusable.store(true, Ordering::Relaxed);
         if let Some(pool) = Object::pool(self.client()) {
             pool.retain(|_, _| false);
@@ -263,8 +267,9 @@ impl Drop for Session {
         let Some(client) = self.client.take().map(Waiting::new) else {
             return;
         };
-        if *self.is_unusable.get_mut() {
-            // Closed: the next call would wait behind the missing answer.
+        let (closings, at_start) = &self.closings;
+        if *self.is_unusable.get_mut() || closings.load(Ordering::Relaxed) != *at_start {
+            // Closed: the next call would wait behind the missing answer, or have a server that takes no writes.
             drop(client);
         } else if *self.in_flight.get_mut() == 0 {
             client.return_to_pool();

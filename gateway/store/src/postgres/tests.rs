@@ -493,6 +493,7 @@ async fn connections_to_a_server_that_takes_no_writes_are_closed() {
             let set = "SET default_transaction_read_only = on";
             session.execute(set, &[]).await.unwrap();
         }
+        let (idle, in_use) = idle;
         drop(idle);
         let error = match is_probed {
             true => handle.probe().await.unwrap_err(),
@@ -500,6 +501,8 @@ async fn connections_to_a_server_that_takes_no_writes_are_closed() {
         };
         assert!(error.in_short().contains("read-only"), "{error:?}");
         assert_eq!(error.to_string() == "the database is read-only", is_probed);
+        // It is read-only, too.
+        drop(in_use);
         assert_eq!(database.statistics().pool.idle, 0);
         assert_eq!(database.counters().server() % 2, 1);
         handle

@@ -73,9 +73,10 @@ fn once_more_in_a_namespace() {
     assert!(status.expect("util-linux has it").success());
 }
 
-/// With the default timeouts.
+/// With the default timeouts. All logins come from one address.
 fn builder() -> StackBuilder {
-    Stack::builder().multi()
+    let limits = "[limits]\ncallbacks_per_second = 100000\ncallbacks_burst = 1000000";
+    Stack::builder().multi().backends(limits)
 }
 
 /// Servers of which one takes writes.

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-/// Refuses `LISTEN` and `pg_notify`, gives every advisory lock to everyone, and answers one statement in [`ONE_IN`] with
+/// Refuses `LISTEN` and `pg_notify`, gives every advisory lock to everyone, and answers one statement in `ONE_IN` with
 /// 40001, as an engine that serializes transactions does. It ends with the test's process.
 #[derive(Debug)]
 pub struct LimitedEngine(SocketAddr);

@@ -34,20 +34,21 @@ impl Store {
         either!(self, database => database.execute(sql, values).await)
     }
 
-    /// Deletes rows of a table, which `key` identifies, at most `max` of them; returns their number. `old` says which: by
-    /// literals, so that the plan can use an index.
+    /// Deletes rows of a table, which `key` identifies, at most `max` of them; returns their number. `old` says which, with
+    /// parameters: a text with a time in it would be another prepared statement at each turn.
     pub async fn delete_some(
         &self,
         (table, key): (&str, &str),
-        old: &str,
+        (old, values): (&str, Vec<Value>),
         max: usize,
     ) -> Result<usize, StoreError> {
-        // Another gateway may delete or write the same rows: waiting for it could become a deadlock.
+        // The limit is a literal, so that the plan can use an index. Another gateway may delete or write the same rows: waiting
+        // for it could become a deadlock.
         let skip = self.dialect("", " FOR UPDATE SKIP LOCKED");
         let sql = format!(
             "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {old} LIMIT {max}{skip})"
         );
-        self.execute(&sql, Vec::new()).await
+        self.execute(&sql, values).await
     }
 
     /// Executes a statement that writes and returns rows.

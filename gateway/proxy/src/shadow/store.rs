@@ -134,8 +134,8 @@ pub async fn restart(store: &Store, version: &str, now: Timestamp) -> Result<(),
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
     let first = now.as_millis() - i64::from(KEEP_DAYS) * DAY_MS;
     let key = "writer, hour, version, target, route, changes";
-    let table = ("shadow_tallies", key);
+    let old = ("hour < $1", values![first]);
     store
-        .delete_some(table, &format!("hour < {first}"), MAX_DELETED)
+        .delete_some(("shadow_tallies", key), old, MAX_DELETED)
         .await
 }

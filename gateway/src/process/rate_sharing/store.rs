@@ -68,7 +68,7 @@ pub(super) async fn add_used(
 /// The store is unavailable.
 pub(super) async fn delete_refilled(store: &Store) -> Result<(), StoreError> {
     let old = format!("full_at < {} ORDER BY full_at", now(store));
-    let deleted = store.delete_some(("rate_limits", "key"), &old, MAX_DELETED);
+    let deleted = store.delete_some(("rate_limits", "key"), (&old, Vec::new()), MAX_DELETED);
     deleted.await.map(drop)
 }
 

@@ -14,8 +14,11 @@ use super::*;
 use crate::{
     Migration, Store, StoreAddress, StoreSettings, Timestamp, Topic,
     tables::{
+        audit,
         ended_logins::{self, Whose},
+        idempotency,
         sealed_keys::{self, ResealedKeys},
+        usage,
     },
     testing::{PROGRAM, TestStore},
 };
@@ -74,6 +77,20 @@ async fn of_ten_concurrent_starts_one_migrates() {
 }
 
 /// Without advisory locks, which a pooler or an engine may not have.
+/// Until a statement waits for a lock.
+async fn wait_for_blocked_statement(session: &Session) {
+    let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while session
+        .query_one(is_waiting, &[])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        == 0
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_migration_waits_for_one_of_another_owner_until_its_transaction_ends() {
     let store = TestStore::postgres();
@@ -91,16 +108,7 @@ async fn a_migration_waits_for_one_of_another_owner_until_its_transaction_ends()
         async move { database.migrate(&Schema::new("v3", &[note]), PROGRAM).await }
     });
     let session = database.session().await.unwrap();
-    let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-    while session
-        .query_one(is_waiting, &[])
-        .await
-        .unwrap()
-        .get::<_, i64>(0)
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    wait_for_blocked_statement(&session).await;
     // Programs whose tables are complete start meanwhile.
     open(&store).await;
     assert!(!migrating.is_finished());
@@ -185,16 +193,7 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
         }
     });
     let session = database.session().await.unwrap();
-    let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-    while session
-        .query_one(is_waiting, &[])
-        .await
-        .unwrap()
-        .get::<_, i64>(0)
-        == 0
-    {
-        tokio::task::yield_now().await;
-    }
+    wait_for_blocked_statement(&session).await;
     // It queues behind the migration, which gives up, and tries again. A busy machine can need more than a second.
     let (other, _connection) = database.connect().await.unwrap();
     let patient = "SET statement_timeout = '30s'";
@@ -514,4 +513,36 @@ async fn connections_to_a_server_that_takes_no_writes_are_closed() {
     }
     let counted = handle.row::<(i64,)>("SELECT count(*) FROM accounts", Vec::new());
     assert_eq!(counted.await.unwrap(), Some((1,)));
+}
+
+/// Each text stays prepared while its connection lives.
+#[tokio::test]
+async fn turns_and_reports_at_any_time_prepare_one_statement() {
+    let store = TestStore::postgres();
+    let alone = PostgresSettings {
+        pool_size: 1,
+        ..settings()
+    };
+    let address = server(&store);
+    let database = PostgresDatabase::open(&address, &alone, PROGRAM);
+    let database = database.await.unwrap();
+    let store = Store::Postgres(database.clone());
+    for millis in 1..=3 {
+        let at = Timestamp::from_millis(millis);
+        audit::delete_before(&store, at).await.unwrap();
+        idempotency::delete_old(&store, at).await.unwrap();
+        let of = usage::OfPaths {
+            since: millis,
+            version: Some("v1"),
+            application: Some(millis),
+            ..usage::OfPaths::default()
+        };
+        usage::read_path_users(&store, &of, 10).await.unwrap();
+    }
+    let session = database.session().await.unwrap();
+    let prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE $1";
+    for (text, number) in [("DELETE FROM %", 2), ("%FROM usage_paths%", 1)] {
+        let row = session.query_one(prepared, &[&text]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), number, "{text}");
+    }
 }

@@ -121,8 +121,8 @@ pub async fn add(store: &Store, audit: Audit) -> Result<(), StoreError> {
 
 /// Deletes the oldest rows before a time, [`MAX_DELETED`] at most. Returns their number.
 pub async fn delete_before(store: &Store, before: Timestamp) -> Result<usize, StoreError> {
-    let old = format!("at < {} ORDER BY at", before.as_millis());
-    store.delete_some(("audit", "id"), &old, MAX_DELETED).await
+    let old = ("at < $1 ORDER BY at", values![before]);
+    store.delete_some(("audit", "id"), old, MAX_DELETED).await
 }
 
 #[cfg(test)]

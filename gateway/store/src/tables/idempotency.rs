@@ -65,9 +65,9 @@ pub async fn abandon(store: &Store, key: &[u8; 32]) -> Result<(), StoreError> {
 
 /// Deletes the oldest rows that are older than a day, [`MAX_DELETED`] at most. Returns their number.
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
-    let old = format!("at < {} ORDER BY at", now.minus(RETENTION).as_millis());
+    let old = ("at < $1 ORDER BY at", values![now.minus(RETENTION)]);
     store
-        .delete_some(("idempotency", "key"), &old, MAX_DELETED)
+        .delete_some(("idempotency", "key"), old, MAX_DELETED)
         .await
 }
 

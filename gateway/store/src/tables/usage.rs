@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use signpost_protocol::version::Version;
 
-use crate::{FromRow, Store, StoreError, Timestamp, from_row, values};
+use crate::{FromRow, Store, StoreError, Timestamp, Value, from_row, values};
 
 /// Everything that the store knows of a period.
 #[derive(Clone, Debug, Default)]
@@ -192,19 +192,22 @@ pub struct OfPaths<'w> {
 }
 
 impl OfPaths<'_> {
-    fn condition(&self) -> String {
-        let mut all = format!("day >= {}", self.day);
-        // The names of versions have no quotes.
+    /// The condition, and its values. The second is `since`: a text with the time in it would be another prepared statement
+    /// for each report.
+    fn condition(&self) -> (String, Vec<Value>) {
+        let (mut all, mut values) = ("day >= $1".to_owned(), values![self.day, self.since]);
         if let Some(version) = self.version {
-            all += &format!(" AND version = '{version}'");
+            values.push(version.into());
+            all += &format!(" AND version = ${}", values.len());
         }
         if let Some(application) = self.application {
-            all += &format!(" AND application = {application}");
+            values.push(application.into());
+            all += &format!(" AND application = ${}", values.len());
         }
         if self.is_own {
             all += " AND NOT is_bridged";
         }
-        all
+        (all, values)
     }
 }
 
@@ -215,7 +218,7 @@ impl OfPaths<'_> {
 ///
 /// The store is unavailable.
 pub async fn read_paths<T: FromRow>(store: &Store, of: &OfPaths<'_>) -> Result<Vec<T>, StoreError> {
-    let (condition, since) = (of.condition(), of.since);
+    let (condition, values) = of.condition();
     let sum =
         |when: &str| format!("CAST(sum(CASE WHEN {when} THEN requests ELSE 0 END) AS bigint)");
     let sums = [
@@ -229,10 +232,10 @@ pub async fn read_paths<T: FromRow>(store: &Store, of: &OfPaths<'_>) -> Result<V
         "SELECT version, method, path, {}, max(last_seen) AS last_seen, \
          count(DISTINCT CASE WHEN application > 0 THEN application END) AS applications \
          FROM usage_paths WHERE {condition} GROUP BY version, method, path \
-         HAVING max(last_seen) >= {since} ORDER BY version, method, path",
+         HAVING max(last_seen) >= $2 ORDER BY version, method, path",
         sums.join(", ")
     );
-    store.rows(&sql, Vec::new()).await
+    store.rows(&sql, values).await
 }
 
 /// Who used them: the applications with the most requests first, at most `limit` rows.
@@ -245,11 +248,11 @@ pub async fn read_path_users(
     of: &OfPaths<'_>,
     limit: u32,
 ) -> Result<Vec<StoredUser>, StoreError> {
-    let (condition, since) = (of.condition(), of.since);
+    let (condition, values) = of.condition();
     let users = format!(
         "SELECT version, method, path, application, CAST(sum(requests) AS bigint) AS requests, \
          max(last_seen) AS last_seen FROM usage_paths WHERE {condition} \
-         GROUP BY version, method, path, application HAVING max(last_seen) >= {since} \
+         GROUP BY version, method, path, application HAVING max(last_seen) >= $2 \
          ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT {limit}"
     );
     let sql = format!(
@@ -257,7 +260,7 @@ pub async fn read_path_users(
          (SELECT max(ident) FROM usage_clients WHERE application = users.application)) AS ident \
          FROM ({users}) AS users ORDER BY requests DESC, version, method, path, application"
     );
-    store.rows(&sql, Vec::new()).await
+    store.rows(&sql, values).await
 }
 
 /// The internal id of an application.

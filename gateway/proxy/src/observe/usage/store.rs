@@ -159,13 +159,15 @@ pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, St
     let clients = "version, application, is_signed";
     let paths = "day, version, application, is_bridged, method, path, class";
     let mut has_more = false;
-    for (table, key, old) in [
-        ("usage_counts", counts, format!("day < {day}")),
-        ("usage_clients", clients, format!("last_seen < {time}")),
-        ("usage_paths", paths, format!("day < {day}")),
-        ("usage_writers", "id", format!("written_at < {time}")),
+    for (table, key, is_old, first) in [
+        ("usage_counts", counts, "day < $1", day),
+        ("usage_clients", clients, "last_seen < $1", time),
+        ("usage_paths", paths, "day < $1", day),
+        ("usage_writers", "id", "written_at < $1", time),
     ] {
-        let deleted = store.delete_some((table, key), &old, MAX_DELETED).await?;
+        let deleted = store
+            .delete_some((table, key), (is_old, values![first]), MAX_DELETED)
+            .await?;
         has_more |= deleted >= MAX_DELETED;
     }
     Ok(has_more)

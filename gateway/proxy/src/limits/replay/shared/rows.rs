@@ -150,13 +150,9 @@ impl Rows {
 
 /// Deletes the oldest expired rows, [`MAX_DELETED`] at most. Returns their number.
 pub(super) async fn delete_expired(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
-    // Another gateway may delete the same rows: waiting for it could become a deadlock.
-    let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
-    let delete = format!(
-        "DELETE FROM replay_signatures WHERE hash IN (SELECT hash FROM replay_signatures \
-         WHERE expires_at < $1 AND length(hash) > 0 ORDER BY expires_at LIMIT {MAX_DELETED}{skip})"
-    );
+    let old = "expires_at < $1 AND length(hash) > 0 ORDER BY expires_at";
+    let old = (old, values![now.minus(CLOCK_MARGIN)]);
     store
-        .execute(&delete, values![now.minus(CLOCK_MARGIN)])
+        .delete_some(("replay_signatures", "hash"), old, MAX_DELETED)
         .await
 }

@@ -74,7 +74,7 @@ impl Abilities {
     }
 
     /// Notes a pooler.
-    fn are_pooled(&self) {
+    fn note_pooler(&self) {
         if !self.is_pooled.swap(true, Ordering::Relaxed) {
             tracing::info!("{POOLED}");
         }
@@ -176,7 +176,7 @@ impl PostgresDatabase {
             is_pooled: AtomicBool::new(false),
         });
         if is_pooled {
-            abilities.are_pooled();
+            abilities.note_pooler();
         }
         Ok(())
     }

@@ -150,8 +150,8 @@ pub struct Unrouted {
 ///
 /// # Errors
 ///
-/// The version is unknown and `unknown = "reject"` is configured; or its or the endpoint's life cycle has ended, or has a brown-out; or it takes
-/// no ambiguous paths; or the backend takes signed requests only.
+/// The version is unknown and `unknown = "reject"` is configured; or its or the endpoint's life cycle has ended, or has a
+/// brown-out; or it takes no ambiguous paths; or the backend takes signed requests only.
 pub fn route(
     verified: VerifiedRequest,
     wanted: Wanted<'_>,

@@ -31,7 +31,7 @@ const LIMITS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 
 /// connection, which a pooler may give to others, and holds on engines without such locks.
 pub(super) const LEASE: &str = "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
                      VALUES ('lease', 0, '', '', '', 0, '')";
-/// Nobody sees the row, but it still makes others wait.
+/// The row is never committed, but it still makes others wait.
 const END_LEASE: &str = "DELETE FROM migrations WHERE owner = 'lease'";
 
 const HISTORY: &str = "CREATE TABLE IF NOT EXISTS migrations (

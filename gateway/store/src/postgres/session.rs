@@ -256,7 +256,7 @@ impl Session {
     fn may_repeat(&self, state: Option<&SqlState>) -> bool {
         let is_pooled = is_of_other_session(state);
         if let Some(abilities) = self.abilities.get().filter(|_| is_pooled) {
-            abilities.are_pooled();
+            abilities.note_pooler();
         }
         is_pooled || is_conflict(state)
     }

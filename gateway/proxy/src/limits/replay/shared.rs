@@ -151,7 +151,7 @@ impl SharedReplays {
     ///
     /// # Errors
     ///
-    /// Another gateway has accepted it, or nobody knows.
+    /// Another gateway has accepted it, or the store does not say.
     pub(crate) async fn insert(&self, sign: UsedSign, client: IpAddr) -> Result<(), ShareError> {
         let place = self.places.take(client).ok_or(ShareError::Full)?;
         let (verdict, inserted) = oneshot::channel();

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use rustix::{fs::StatVfs, io::Errno, process::geteuid};
 
 pub(crate) use self::pool::Pooled;
-use self::pool::{Access, Connect, Pool};
+use self::pool::{Connect, Pool};
 use crate::{
     OpenError, StoreError,
     schema::{SIGNPOST, Schema},
@@ -26,6 +26,7 @@ mod log_mark;
 mod migrate;
 mod pool;
 mod statements;
+mod writer;
 
 /// An open, migrated SQLite file. Clones are cheap and share it.
 #[derive(Clone, Debug)]
@@ -124,7 +125,7 @@ impl SqliteDatabase {
         work: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
         let work = |connection: &mut Connection| work(connection).map_err(Into::into);
-        self.pool.run(Access::Read, work).await
+        self.pool.read(work).await
     }
 
     /// Whether the tables are there, and their file can be written and grow. Writes nothing.
@@ -154,7 +155,8 @@ impl SqliteDatabase {
             .run_blocking(|connection| work(connection).map_err(Into::into))
     }
 
-    /// Runs `work` in a transaction that holds the write lock from its start, and commits if `work` succeeds.
+    /// Runs `work` in a transaction that holds the write lock from its start, and commits if `work` succeeds. Writes that wait
+    /// at the same time share a transaction; each is rolled back alone.
     ///
     /// `work` begins after all waits, when the write lock is granted (`BEGIN IMMEDIATE`). So a clock that is read
     /// inside `work` returns the time of the transaction. Read before the call, it may be [`Self::CALL_TIMEOUT`]
@@ -162,22 +164,13 @@ impl SqliteDatabase {
     ///
     /// # Errors
     ///
-    /// As [`Self::call`]; then the transaction is rolled back.
+    /// As [`Self::call`]; then `work` is rolled back.
     pub async fn write<T: Send + 'static, E: Into<StoreError>>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let pool = Arc::clone(&self.pool);
-        let transact = move |connection: &mut Connection| {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let outcome = work(&transaction).map_err(Into::into)?;
-            transaction.commit()?;
-            // In the writer's turn: a checkpoint writes the mark, for which it needs the write lock.
-            pool.next_checkpoint.make_if_due(connection, &pool.path);
-            Ok(outcome)
-        };
-        self.pool.run(Access::Write, transact).await
+        let work = |connection: &Connection| work(connection).map_err(Into::into);
+        self.pool.write(work).await
     }
 
     /// Opens a connection outside the pool.

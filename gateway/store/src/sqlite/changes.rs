@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, params};
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::{Pooled, SqliteDatabase, pool::missing_file};
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// # Errors
 ///
 /// The database's own.
-pub fn record(transaction: &Transaction<'_>, topic: Topic, key: &[u8]) -> rusqlite::Result<()> {
+pub fn record(transaction: &Connection, topic: Topic, key: &[u8]) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
             "INSERT INTO changes (topic, key, changed_at) VALUES (?1, ?2, unixepoch())",

@@ -1,7 +1,7 @@
 //! The connection pool of one SQLite file, and the limits on calls.
 //!
-//! A call may be dropped at any moment, while its blocking thread continues. So the permit and the writer's turn belong
-//! to the work: they are released when its connection is back in the pool, not when the caller leaves.
+//! A call may be dropped at any moment, while its blocking thread continues. So the permit belongs to the work: it is released
+//! when its connection is back in the pool, not when the caller leaves.
 
 use std::{
     io,
@@ -15,14 +15,17 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use url::Url;
 
-use super::log_mark::{NextCheckpoint, log_of};
+use super::{
+    log_mark::{NextCheckpoint, log_of},
+    writer::Queue,
+};
 use crate::{
     StoreError,
     statistics::{PoolStatistics, Statistics},
 };
 
-/// Limit on concurrent calls, each with a connection and a blocking thread; also the limit on idle connections. In WAL
-/// mode readers do not wait for each other; writers always do.
+/// Limit on connections, each with a blocking thread while it is in use; one of them is the writer's. In WAL mode readers do not
+/// wait for each other; writers always do.
 pub(super) const CONNECTIONS: usize = 4;
 
 #[derive(Debug)]
@@ -32,22 +35,13 @@ pub(super) struct Pool {
     timeout: Duration,
     connect: Connect,
     idle: Mutex<Vec<Pooled>>,
+    /// Of the readers.
     permits: Arc<Semaphore>,
-    /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the lock
-    /// taken sleeps and retries, so among many writers some would always time out.
-    writer: Arc<Semaphore>,
-    /// Each waiting call has a clone.
+    pub(super) queue: Queue,
+    /// Each waiting reader has a clone.
     waiting: Arc<()>,
     pub(super) statistics: Statistics,
     pub(super) next_checkpoint: NextCheckpoint,
-}
-
-/// The kind of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    Read,
-    /// One at a time.
-    Write,
 }
 
 impl Pool {
@@ -57,8 +51,8 @@ impl Pool {
             timeout,
             connect: first.connect,
             idle: Mutex::new(vec![first]),
-            permits: Arc::new(Semaphore::new(CONNECTIONS)),
-            writer: Arc::new(Semaphore::new(1)),
+            permits: Arc::new(Semaphore::new(CONNECTIONS - 1)),
+            queue: Queue::default(),
             waiting: Arc::default(),
             statistics: Statistics::default(),
             next_checkpoint: NextCheckpoint::default(),
@@ -66,30 +60,40 @@ impl Pool {
     }
 
     /// Runs `work` on a blocking thread. If the caller is dropped before it begins, `work` is not run.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        access: Access,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.counted(|deadline| self.read_until(deadline, work))
+            .await
+    }
+
+    /// Runs `work` in a transaction on the writer's thread, which other writes may share.
+    pub(super) async fn write<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.counted(|deadline| self.write_until(deadline, work))
+            .await
+    }
+
+    async fn counted<T, C: Future<Output = Result<T, StoreError>>>(
+        &self,
+        call: impl FnOnce(Instant) -> C,
+    ) -> Result<T, StoreError> {
         let begun_at = Instant::now();
-        let outcome = self.run_until(begun_at + self.timeout, access, work).await;
+        let outcome = call(begun_at + self.timeout).await;
         self.statistics
             .count_call(begun_at.elapsed(), outcome.is_ok());
         outcome
     }
 
-    async fn run_until<T: Send + 'static>(
+    async fn read_until<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Instant,
-        access: Access,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let waiting = Arc::clone(&self.waiting);
-        // Before the permit: a writer that waits for its turn must not keep a connection from readers.
-        let turn = match access {
-            Access::Write => Some(acquire(&self.writer, deadline).await?),
-            Access::Read => None,
-        };
         let permit = acquire(&self.permits, deadline).await?;
         drop(waiting);
         let (sender, outcome) = oneshot::channel();
@@ -104,8 +108,8 @@ impl Pool {
             } else {
                 pool.with_connection(deadline, work)
             };
-            // Before the outcome: the caller's next call must find both free.
-            drop((permit, turn));
+            // Before the outcome: the caller's next call must find it free.
+            drop(permit);
             // Fails if the caller was dropped.
             let _ = sender.send(outcome);
         });
@@ -123,7 +127,7 @@ impl Pool {
     }
 
     /// Runs `work`; SQLite's own wait for a lock ends at the deadline.
-    fn with_connection<T>(
+    pub(super) fn with_connection<T>(
         &self,
         deadline: Instant,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
@@ -170,12 +174,17 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn in_use(&self) -> usize {
+        let reading = (CONNECTIONS - 1).saturating_sub(self.permits.available_permits());
+        reading + usize::from(self.queue.has_leader())
+    }
+
     /// The connections at this moment.
     pub(super) fn connections(&self) -> PoolStatistics {
         PoolStatistics {
             idle: self.idle().len(),
-            in_use: CONNECTIONS - self.permits.available_permits().min(CONNECTIONS),
-            waiting: Arc::strong_count(&self.waiting) - 1,
+            in_use: self.in_use(),
+            waiting: Arc::strong_count(&self.waiting) - 1 + self.queue.len(),
         }
     }
 
@@ -185,13 +194,8 @@ impl Pool {
     }
 
     #[cfg(test)]
-    pub(super) fn is_writing(&self) -> bool {
-        self.writer.available_permits() == 0
-    }
-
-    #[cfg(test)]
     pub(super) fn is_at_rest(&self) -> bool {
-        !self.is_writing() && self.permits.available_permits() == CONNECTIONS
+        self.in_use() == 0
     }
 }
 
@@ -297,6 +301,6 @@ pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<C
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
          PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 0;",
     )?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }

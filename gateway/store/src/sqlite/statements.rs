@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Statement, Transaction};
+use rusqlite::{Connection, Statement};
 
 use super::{SqliteDatabase, changes};
 use crate::{
@@ -28,7 +28,7 @@ impl SqliteDatabase {
         values: Vec<Value>,
     ) -> Result<Vec<T>, StoreError> {
         let statements: Vec<_> = statements.iter().map(|sql| in_dialect(sql)).collect();
-        let write = move |all: &Transaction<'_>| {
+        let write = move |all: &Connection| {
             let (first, others) = statements.split_first().expect("there is a statement");
             let rows = run(all, first, &values)?;
             if !rows.is_empty() {
@@ -54,7 +54,7 @@ impl SqliteDatabase {
     ) -> Result<usize, StoreError> {
         let sql = in_dialect(&returning(sql, key));
         let called_at = Instant::now();
-        let change = move |all: &Transaction<'_>| {
+        let change = move |all: &Connection| {
             // The write lock is held now.
             let values = values(called_at.elapsed());
             let keys = run(all, &sql, &values)?;
@@ -75,7 +75,7 @@ impl SqliteDatabase {
     ) -> Result<usize, StoreError> {
         batch.sql = returning(&batch.sql, key.unwrap_or(NO_KEY));
         let names_each = key.is_some();
-        let write = move |all: &Transaction<'_>| {
+        let write = move |all: &Connection| {
             let keys = run_batch(all, &batch)?;
             record(all, records, keys, names_each)
         };
@@ -88,7 +88,7 @@ impl SqliteDatabase {
         batches: Vec<Batch>,
     ) -> Result<(), StoreError> {
         let guard = in_dialect(guard);
-        let write = move |all: &Transaction<'_>| {
+        let write = move |all: &Connection| {
             if execute(all, &guard, &values)? > 0 {
                 for batch in &batches {
                     run_batch::<()>(all, batch)?;
@@ -108,7 +108,7 @@ fn returning(sql: &str, key: &str) -> String {
 /// Writes what the feed and the audit have of changed rows, and returns their number. The feed has each key, or one entry
 /// without a key.
 fn record(
-    all: &Transaction<'_>,
+    all: &Connection,
     (topic, audit): Records,
     keys: Vec<(Vec<u8>,)>,
     names_each: bool,

@@ -8,6 +8,8 @@ use crate::testing::PROGRAM;
 mod cancelled;
 mod deadline;
 
+const INSERT: &str = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
+
 /// A folder of the test, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
@@ -55,10 +57,9 @@ async fn a_new_file_can_be_opened_many_times_at_once() {
 async fn a_failed_write_is_rolled_back() {
     let folder = Folder::new("rollback");
     let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
-    let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let failed = database
         .write(move |transaction| {
-            transaction.execute(insert, [])?;
+            transaction.execute(INSERT, [])?;
             transaction.execute("INSERT INTO no_such_table VALUES (1)", [])
         })
         .await;
@@ -75,11 +76,10 @@ async fn a_failed_write_is_rolled_back() {
 async fn writers_wait_for_each_other() {
     let folder = Folder::new("writers");
     let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
-    let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let writes: Vec<_> = (0..40)
         .map(|_| {
             let database = database.clone();
-            tokio::spawn(async move { database.write(move |tx| tx.execute(insert, [])).await })
+            tokio::spawn(async move { database.write(move |tx| tx.execute(INSERT, [])).await })
         })
         .collect();
     for write in writes {
@@ -152,4 +152,103 @@ fn a_file_system_without_room_for_some_pages_is_full() {
         (disk.f_bfree, disk.f_bavail) = (free, free);
         assert_eq!(is_full(&disk), expected, "{free} of {blocks}");
     }
+}
+
+/// Has writes wait for the lock, one after the other; returns their results.
+async fn queued(
+    folder: &Folder,
+    database: &SqliteDatabase,
+    writes: Vec<Box<dyn FnOnce(&Connection) -> rusqlite::Result<i64> + Send>>,
+) -> Vec<Result<i64, StoreError>> {
+    let lock = Connection::open(folder.file()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut tasks = Vec::new();
+    for (before, work) in writes.into_iter().enumerate() {
+        let own = database.clone();
+        tasks.push(tokio::spawn(async move { own.write(work).await }));
+        // The first one waits for the lock, the others for it.
+        while database.pool.is_at_rest() || database.statistics().pool.waiting < before {
+            tokio::task::yield_now().await;
+        }
+    }
+    lock.execute_batch("COMMIT").unwrap();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.unwrap());
+    }
+    results
+}
+
+fn count(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT count(*) FROM changes", [], |row| row.get(0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_wait_share_a_transaction_and_fail_alone() {
+    let folder = Folder::new("group");
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    // A transaction takes no further writes after a while, and a busy machine can pause it.
+    for round in 1.. {
+        let other = Connection::open(folder.file()).unwrap();
+        let results = queued(
+            &folder,
+            &database,
+            vec![
+                Box::new(|all| all.execute(INSERT, []).map(|_| 0)),
+                Box::new(|all| {
+                    all.execute(INSERT, [])?;
+                    all.execute("INSERT INTO no_such_table VALUES (1)", [])
+                        .map(|_| 0)
+                }),
+                // The rows that another connection does not see are those of its own transaction.
+                Box::new(move |all| {
+                    all.execute(INSERT, [])?;
+                    Ok(count(all)? - count(&other)?)
+                }),
+                Box::new(|all| {
+                    all.execute("DELETE FROM changes", [])?;
+                    panic!("intended by the test")
+                }),
+            ],
+        )
+        .await;
+        assert!(results[0].is_ok());
+        assert!(matches!(results[1], Err(StoreError::Sqlite(_))));
+        assert!(matches!(results[3], Err(StoreError::Interrupted)));
+        let rows = database.call(|connection| count(connection)).await.unwrap();
+        assert_eq!(rows, 2 * round);
+        if matches!(results[2], Ok(2)) {
+            break;
+        }
+        assert!(round < 50, "{results:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_ends_the_transaction_fails_the_writes_beside_it() {
+    let folder = Folder::new("ended");
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    let results = queued(
+        &folder,
+        &database,
+        vec![
+            Box::new(|all| all.execute(INSERT, []).map(|_| 0)),
+            // As SQLite does when the disk is full.
+            Box::new(|all| all.execute_batch("ROLLBACK").map(|()| 0)),
+            Box::new(|all| {
+                let insert = INSERT.replace("x'00'", "x'01'");
+                all.execute(&insert, []).map(|_| 0)
+            }),
+        ],
+    )
+    .await;
+    let is_success: Vec<_> = results.iter().map(Result::is_ok).collect();
+    // The last one has a transaction of its own. If the first had one, too, it stays.
+    assert_eq!(is_success[1..], [false, true], "{results:?}");
+    let keys = |connection: &mut Connection| {
+        connection.query_row("SELECT key FROM changes", [], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })
+    };
+    assert_eq!(database.call(keys).await.unwrap(), [1]);
 }

@@ -97,7 +97,7 @@ async fn calls_that_wait_for_a_connection_are_shown_while_they_wait() {
     // Held by the only writer, or by the only session.
     let holder = match store.clone() {
         Store::Sqlite(database) => tokio::spawn(async move {
-            let work = move |_: &rusqlite::Transaction<'_>| {
+            let work = move |_: &rusqlite::Connection| {
                 // An error means that the test has ended.
                 let _ = held.recv();
                 Ok::<_, StoreError>(())

@@ -2,7 +2,6 @@
 
 use std::{thread, time::Duration};
 
-use rusqlite::Transaction;
 
 use super::*;
 use crate::{sqlite::tests::Folder, testing::PROGRAM};
@@ -90,7 +89,7 @@ async fn a_process_that_was_killed_during_a_checkpoint_leaves_a_usable_database(
     let file = folder.file();
     let database = SqliteDatabase::open(&file, PROGRAM).unwrap();
     add(&database, "a").await;
-    let marked = |all: &Transaction<'_>| all.execute_batch("PRAGMA user_version = 1");
+    let marked = |all: &Connection| all.execute_batch("PRAGMA user_version = 1");
     database.write(marked).await.unwrap();
     assert_eq!(keys(&file).await, ["a"]);
     drop(database);

@@ -22,7 +22,7 @@ async fn the_wait_for_the_turn_counts_towards_the_wait_for_the_lock() {
         let database = database.clone();
         async move { database.write(|_| Ok::<_, StoreError>(())).await }
     });
-    while !database.pool.is_writing() {
+    while database.pool.is_at_rest() {
         tokio::task::yield_now().await;
     }
     let began = Instant::now();
@@ -46,7 +46,7 @@ async fn a_write_begins_when_the_lock_is_granted() {
                 .await
         }
     });
-    while !database.pool.is_writing() {
+    while database.pool.is_at_rest() {
         tokio::task::yield_now().await;
     }
     let released = Instant::now();

@@ -10,6 +10,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, Subcommand as _};
+use mimalloc::MiMalloc;
 use signpost_kit::{
     clock::{Clock, SystemClock},
     command::{ConfigFile, SharedCommand, print_line},
@@ -33,6 +34,10 @@ use crate::{
     records::accounts::providers_with_accounts,
     service::Service,
 };
+
+/// Needs fewer instructions per allocation than the system's allocator.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A program of this service.
 #[derive(Clone, Copy)]

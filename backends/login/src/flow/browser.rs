@@ -146,12 +146,27 @@ impl BrowserRequest<'_> {
         confirm: &str,
         chosen: Option<&str>,
     ) -> Result<BrowserStep, LoginError> {
-        let stored = match self.find().await? {
+        if let Some(seen) = self.seen().await? {
+            match self.confirm_found(seen, confirm, chosen).await {
+                // Changed since, by another process.
+                Err(LoginError::LoginMismatch | LoginError::LoginUsed) => {}
+                confirmed => return confirmed,
+            }
+        }
+        match self.find().await? {
             // Its page has no such link.
-            Found::Redirect(_) => return Err(LoginError::LoginMismatch),
-            Found::Finished(outcome) => return Ok(outcome.into()),
-            Found::Polling(stored) => *stored,
-        };
+            Found::Redirect(_) => Err(LoginError::LoginMismatch),
+            Found::Finished(outcome) => Ok(outcome.into()),
+            Found::Polling(stored) => self.confirm_found(*stored, confirm, chosen).await,
+        }
+    }
+
+    async fn confirm_found(
+        &self,
+        stored: StoredLogin,
+        confirm: &str,
+        chosen: Option<&str>,
+    ) -> Result<BrowserStep, LoginError> {
         let sent = stored.sent.as_ref();
         let is_cancel = sent.is_some_and(|sent| sent.is_cancelled_by(confirm));
         if let Some(outcome) = stored.outcome(self)? {

@@ -35,6 +35,17 @@ pub(super) struct StoredLogin {
 }
 
 impl StoredLogin {
+    /// The login for its callback, if the browser is the one that confirmed last.
+    pub(super) fn of_callback(self) -> Result<CallbackLogin, LoginError> {
+        let cookie = self.sent.filter(|cookie| self.login.is_bound_to(cookie));
+        Ok(CallbackLogin {
+            cookie: cookie.ok_or(LoginError::LoginMismatch)?,
+            login: self.login,
+            application: self.application,
+            challenge: None,
+        })
+    }
+
     /// Checks that the browser can continue the login; the outcome, if this browser is finishing it, or has finished it.
     pub(super) fn outcome(
         &self,
@@ -50,25 +61,44 @@ impl StoredLogin {
 }
 
 impl BrowserRequest<'_> {
+    /// The state that the request has. CONTRACT 5: one of an unknown version arrives at the default route, which rejects it.
+    fn state(&self) -> Result<LoginState, LoginError> {
+        LoginState::decode(self.state)
+            .filter(|state| state.version() == self.version)
+            .ok_or(LoginError::LoginUnknown)
+    }
+
+    /// The pending polling login that the request names, as this process has last seen it. What follows of it must be found
+    /// once more if it ends in [`LoginError::LoginMismatch`] or [`LoginError::LoginUsed`].
+    pub(super) async fn seen(&self) -> Result<Option<StoredLogin>, LoginError> {
+        let state = self.state()?;
+        let seen = self.service.state.logins.seen(state.hash());
+        match seen.filter(|login| login.state == state && self.service.now() < login.expires_at) {
+            Some(login) => self.stored(login).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Finds the login that the request names.
     pub(super) async fn find(&self) -> Result<Found, LoginError> {
-        // CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
-        let state = LoginState::decode(self.state)
-            .filter(|state| state.version() == self.version)
-            .ok_or(LoginError::LoginUnknown)?;
+        let state = self.state()?;
         if let Some(expires_at) = self.service.state.seal().await?.expiry_of(&state) {
             return self.open_redirect_login(state, expires_at).await;
         }
-        let login = self.service.state.logins.find(state.hash()).await?;
+        let login = self.service.state.logins.find_and_see(state.hash()).await?;
         // The key is the hash alone, and anyone can write another version before it: that one did not begin the login.
         let login = login.filter(|login| login.state == state);
-        let login = login.ok_or(LoginError::LoginUnknown)?;
-        let sent = self.cookie_of(&state).value(self.headers);
-        Ok(Found::Polling(Box::new(StoredLogin {
+        let login = self.stored(login.ok_or(LoginError::LoginUnknown)?);
+        Ok(Found::Polling(Box::new(login.await?)))
+    }
+
+    async fn stored(&self, login: Login) -> Result<StoredLogin, LoginError> {
+        let sent = self.cookie_of(&login.state).value(self.headers);
+        Ok(StoredLogin {
             application: self.application_of(login.application).await?,
             login,
             sent: sent.and_then(LoginCookie::decode),
-        })))
+        })
     }
 
     /// Finds the login of a callback; breaks with its outcome, if this browser is finishing it, or has finished it.
@@ -83,14 +113,7 @@ impl BrowserRequest<'_> {
         if let Some(outcome) = stored.outcome(self)? {
             return Ok(ControlFlow::Break(outcome));
         }
-        let login = stored.login;
-        let cookie = stored.sent.filter(|cookie| login.is_bound_to(cookie));
-        Ok(ControlFlow::Continue(Box::new(CallbackLogin {
-            cookie: cookie.ok_or(LoginError::LoginMismatch)?,
-            login,
-            application: stored.application,
-            challenge: None,
-        })))
+        Ok(ControlFlow::Continue(Box::new(stored.of_callback()?)))
     }
 
     async fn open_redirect_login(

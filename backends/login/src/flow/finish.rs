@@ -31,6 +31,7 @@ use crate::{
 };
 
 /// The parameters of a callback, apart from `state`.
+#[derive(Clone)]
 pub(crate) struct Callback<'a> {
     pub(crate) grant: Grant,
     /// The issuer. RFC 9207.
@@ -40,6 +41,7 @@ pub(crate) struct Callback<'a> {
 }
 
 /// The provider's decision. RFC 6749 section 4.1.2.
+#[derive(Clone)]
 pub(crate) enum Grant {
     /// The authorization code: the user allowed the login. The provider's calls must have ended at that time.
     Code(String, tokio::time::Instant),
@@ -52,16 +54,32 @@ impl BrowserRequest<'_> {
     /// nothing. A second one changes nothing, either: its browser has the cookie as long as the login could last, and
     /// learns the outcome. Only callbacks of the login's own browser count against the limit.
     pub(crate) async fn finish(&self, callback: Callback<'_>) -> Result<BrowserStep, LoginError> {
-        let callback_login = match self.find_callback_login().await? {
-            ControlFlow::Continue(login) => login,
-            ControlFlow::Break(outcome) => return Ok(outcome.into()),
-        };
+        if let Some(seen) = self.seen().await?
+            && let Ok(login) = seen.of_callback()
+        {
+            match self.finish_found(&login, callback.clone()).await {
+                // Changed since, by another process.
+                Err(LoginError::LoginMismatch | LoginError::LoginUsed) => {}
+                finished => return finished,
+            }
+        }
+        match self.find_callback_login().await? {
+            ControlFlow::Continue(login) => self.finish_found(&login, callback).await,
+            ControlFlow::Break(outcome) => Ok(outcome.into()),
+        }
+    }
+
+    async fn finish_found(
+        &self,
+        callback_login: &CallbackLogin,
+        callback: Callback<'_>,
+    ) -> Result<BrowserStep, LoginError> {
         let CallbackLogin {
             login,
             application,
             cookie,
             ..
-        } = &*callback_login;
+        } = callback_login;
         if let Mode::Redirect { return_to } = &login.mode {
             match return_to {
                 // Checked again: the application may have lost the origin since the login began.
@@ -81,9 +99,9 @@ impl BrowserRequest<'_> {
             return Err(LoginError::LoginMismatch);
         }
         if let Grant::Refused(refusal @ Refusal::Temporary(_)) = &callback.grant {
-            return Ok(self.try_again(&callback_login, name, *refusal)?.into());
+            return Ok(self.try_again(callback_login, name, *refusal)?.into());
         }
-        let ended = self.finish_or_find(&callback_login, callback.grant).await?;
+        let ended = self.finish_or_find(callback_login, callback.grant).await?;
         // Only what is stored is found by the short cookie.
         let short = ended.is_stored.then(|| {
             let remaining = login.expires_at.seconds_from(self.service.now());

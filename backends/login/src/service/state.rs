@@ -42,7 +42,7 @@ pub(crate) struct State {
     pub(crate) credentials: Credentials,
     pub(crate) events: Events,
     pub(crate) logins: Logins,
-    /// The requests that wait for a login. Logins are not cached: after one backend has reported `complete`, no other
+    /// The requests that wait for a login. Outcomes are not cached: after one backend has reported `complete`, no other
     /// may report `pending`.
     pub(crate) waiters: Waiters,
     /// Counts spans.
@@ -74,7 +74,7 @@ impl State {
             accounts: Accounts(database.clone()),
             credentials: Credentials::new(database.clone(), Arc::clone(&clock)),
             events: Events(database.clone()),
-            logins: Logins(database.clone()),
+            logins: Logins::new(database.clone()),
             waiters: Waiters::default(),
             spans: Arc::default(),
             metrics: Arc::default(),

@@ -38,7 +38,7 @@ impl Stores {
             accounts: Accounts(database.clone()),
             credentials: Credentials::new(database.clone(), Arc::new(SystemClock)),
             events: Events(database.clone()),
-            logins: Logins(database.clone()),
+            logins: Logins::new(database.clone()),
             database,
         }
     }

@@ -1,7 +1,8 @@
 //! The table of the logins. Every change is one conditional statement.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use moka::sync::Cache;
 use signpost_kit::clock::{Timestamp, millis};
 use signpost_protocol::app::AppId;
 use signpost_store::{
@@ -72,12 +73,41 @@ fn keep(from: &str, [hash, lifetime, login]: [&str; 3]) -> String {
     )
 }
 
+/// How many pending logins a process remembers, some 500 bytes each, and for how long.
+const SEEN: u64 = 10_000;
+const SEEN_FOR: Duration = Duration::from_secs(60);
+
 /// The stored logins. Each change is a conditional write; `false` means that its condition was not met. All functions fail
 /// if the store is unavailable.
 #[derive(Clone, Debug)]
-pub(crate) struct Logins(pub(crate) Store);
+pub(crate) struct Logins {
+    store: Store,
+    /// The pending logins of browsers that this process has served, as it has last seen them.
+    seen: Cache<StateHash, Arc<Login>>,
+}
 
 impl Logins {
+    pub(crate) fn new(store: Store) -> Self {
+        let seen = Cache::builder().max_capacity(SEEN);
+        Self {
+            store,
+            seen: seen.time_to_live(SEEN_FOR).build(),
+        }
+    }
+
+    /// A pending polling login as this process has last seen it, which spares a read. Another process may have changed it
+    /// since: so it is good for nothing but a conditional write, before which it must be found if that changes nothing.
+    pub(crate) fn seen(&self, state: &StateHash) -> Option<Login> {
+        self.seen.get(state).map(|login| Login::clone(&login))
+    }
+
+    /// Remembers a pending polling login.
+    fn see(&self, login: Login) {
+        if let (Mode::Polling { .. }, Status::Pending) = (&login.mode, &login.status) {
+            self.seen.insert(*login.state.hash(), Arc::new(login));
+        }
+    }
+
     /// Inserts a login: a polling login as it begins, a redirect login as a callback claims it; `false` if another callback
     /// has done so. The cost does not depend on the number of pending logins.
     pub(crate) async fn insert(&self, login: &Login, now: Timestamp) -> Result<bool, StoreError> {
@@ -113,13 +143,25 @@ impl Logins {
             now,
             login.expires_at,
         ];
-        Ok(self.0.execute(INSERT, values).await? == 1)
+        Ok(self.store.execute(INSERT, values).await? == 1)
     }
 
     /// Returns the login with this hash of a state or token.
     pub(crate) async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError> {
         let values = values![state.as_bytes()];
-        self.0.row(&find_statement(), values).await
+        self.store.row(&find_statement(), values).await
+    }
+
+    /// Finds a login, and remembers it for [`Self::seen`].
+    pub(crate) async fn find_and_see(
+        &self,
+        state: &StateHash,
+    ) -> Result<Option<Login>, StoreError> {
+        let login = self.find(state).await?;
+        if let Some(login) = &login {
+            self.see(login.clone());
+        }
+        Ok(login)
     }
 
     /// Binds a pending login to the browser with this cookie, and to no other, before it is sent to the provider, which is
@@ -131,9 +173,19 @@ impl Logins {
         chosen: Option<&ProviderName>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let chosen = chosen.map(ProviderName::as_str);
-        let values = values![state.as_bytes(), cookie.as_bytes(), now, chosen];
-        Ok(self.0.execute(BIND, values).await? == 1)
+        let seen = self.seen.remove(state);
+        let name = chosen.map(ProviderName::as_str);
+        let values = values![state.as_bytes(), cookie.as_bytes(), now, name];
+        let is_bound = self.store.execute(BIND, values).await? == 1;
+        if let Some(seen) = seen.filter(|_| is_bound) {
+            let mut login = Arc::unwrap_or_clone(seen);
+            login.cookie = Some(*cookie);
+            if let (Choice::Users(before), Some(chosen)) = (&mut login.provider, chosen) {
+                *before = Some(chosen.clone());
+            }
+            self.see(login);
+        }
+        Ok(is_bound)
     }
 
     /// Claims a pending polling login for a callback that will call this provider, if the browser with this cookie was sent to
@@ -154,13 +206,14 @@ impl Logins {
             claim.claimable_until,
             provider.map(ProviderName::as_str),
         ];
-        Ok(self.0.execute(CLAIM, values).await? == 1)
+        self.seen.invalidate(state);
+        Ok(self.store.execute(CLAIM, values).await? == 1)
     }
 
     /// Deletes a redirect login that is claimed and not finished, as if there had been no callback.
     pub(crate) async fn unclaim(&self, state: &StateHash) -> Result<(), StoreError> {
         let values = values![state.as_bytes()];
-        self.0.execute(UNCLAIM, values).await.map(drop)
+        self.store.execute(UNCLAIM, values).await.map(drop)
     }
 
     /// Stores the outcome of a claimed login unless its claim has ended, and notifies every process. Only the callback
@@ -197,7 +250,7 @@ impl Logins {
             ]
         };
         let finish = self
-            .0
+            .store
             .change_at(Changed::Login, (FINISH, "state_hash"), values);
         Ok(finish.await? == 1)
     }
@@ -232,7 +285,7 @@ impl Logins {
             format!("WITH spent AS ({SPEND}), kept AS ({keep}) SELECT 1 FROM spent");
         let statements = [SPEND, &keep_in_sqlite];
         let redeemed = self
-            .0
+            .store
             .write_in_order::<()>(&statements, &spend_and_keep, values);
         redeemed.await?;
         // It is `Redeemed` if this call, or an earlier one whose response was lost, has redeemed it.
@@ -243,7 +296,7 @@ impl Logins {
              WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete'"
         );
         let values = values![ticket.as_bytes(), application.get(), hash.as_bytes()];
-        let redemption = self.0.row(&query, values).await?;
+        let redemption = self.store.row(&query, values).await?;
         Ok(redemption.unwrap_or(Redemption::Unknown))
     }
 
@@ -266,10 +319,10 @@ impl Logins {
             )
         };
         let expired = delete("expires_at < $1");
-        let expired = self.0.execute(&expired, values![before]).await?;
+        let expired = self.store.execute(&expired, values![before]).await?;
         let unfinished =
             delete("expires_at < $1 AND mode = 'redirect' AND status IN ('exchanging', 'failed')");
-        let unfinished = self.0.execute(&unfinished, values![now]).await?;
+        let unfinished = self.store.execute(&unfinished, values![now]).await?;
         Ok(expired.max(unfinished))
     }
 
@@ -281,10 +334,10 @@ impl Logins {
     ) -> Result<SealKey, StoreError> {
         let insert = "INSERT INTO login_keys (name, key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
         let values = values![SEAL_KEY, new.as_bytes(), now];
-        self.0.execute(insert, values).await?;
+        self.store.execute(insert, values).await?;
         // Of several processes that start at once, one inserts its key; all read that one.
         let query = "SELECT key FROM login_keys WHERE name = $1";
-        let key = self.0.row(query, values![SEAL_KEY]).await?;
+        let key = self.store.row(query, values![SEAL_KEY]).await?;
         let key = key.ok_or(StoreError::Malformed("key"));
         key.map(|(key,)| SealKey::from_bytes(key))
     }

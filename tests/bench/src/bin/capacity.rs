@@ -16,6 +16,7 @@ use bench::{
         plan::{self, Environment},
         report::{self, Results},
         store::{Kind, Server},
+        work::Operation,
     },
     progress::print_line,
 };
@@ -27,6 +28,9 @@ struct Arguments {
     /// Stores, separated by a comma. Default: both.
     #[arg(long, value_delimiter = ',')]
     stores: Vec<Kind>,
+    /// Operations to measure alone, separated by a comma. Default: all, and the gateway with applications.
+    #[arg(long, value_delimiter = ',')]
+    operations: Vec<Operation>,
     /// Measured time of each cell, in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -50,11 +54,16 @@ struct Arguments {
 impl Arguments {
     fn effort(&self) -> Effort {
         let workers = usize::from(self.workers);
-        if self.quick {
-            return Effort::quick(workers);
-        }
         let warm_up = Duration::from_secs(self.warm_up_seconds);
-        Effort::full(workers, warm_up, Duration::from_secs(self.seconds))
+        let mut effort = match self.quick {
+            true => Effort::quick(workers),
+            false => Effort::full(workers, warm_up, Duration::from_secs(self.seconds)),
+        };
+        if !self.operations.is_empty() {
+            effort.operations.clone_from(&self.operations);
+            effort.applications.clear();
+        }
+        effort
     }
 
     fn stores(&self) -> Vec<Kind> {
@@ -91,9 +100,11 @@ fn execute(arguments: &Arguments) -> anyhow::Result<()> {
         programs: &programs,
         server: server.as_ref(),
     };
-    let (mut cells, mut growth) = (Vec::new(), Vec::new());
+    let (mut cells, mut steps, mut growth) = (Vec::new(), Vec::new(), Vec::new());
     for &store in &stores {
-        cells.extend(plan::operations(store, &effort, &environment)?);
+        let (of_store, each) = plan::operations(store, &effort, &environment)?;
+        cells.extend(of_store);
+        steps.extend(each);
     }
     for &store in &stores {
         growth.extend(plan::growth(store, &effort, &environment)?);
@@ -105,6 +116,7 @@ fn execute(arguments: &Arguments) -> anyhow::Result<()> {
         disk,
         effort,
         cells,
+        steps,
         growth,
         seconds: started.elapsed().as_secs(),
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use super::work::Operation;
 use crate::load::workers::Until;
 
 /// How much is measured, and for how long.
@@ -17,10 +18,14 @@ pub struct Effort {
     /// Measured time of a cell.
     #[serde(serialize_with = "seconds")]
     pub measured: Duration,
+    /// What is measured.
+    pub operations: Vec<Operation>,
+    /// Number of logins whose requests are measured one by one.
+    pub stepping: usize,
     /// Number of accounts, cell by cell.
-    pub accounts: [usize; 2],
+    pub accounts: Vec<usize>,
     /// Number of applications, cell by cell.
-    pub applications: [usize; 3],
+    pub applications: Vec<usize>,
     /// Number of starts of a gateway, whose median is reported.
     pub starts: usize,
     /// Number of requests whose application the gateway has to look up.
@@ -33,26 +38,30 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 
 impl Effort {
     /// For figures to publish.
-    pub const fn full(workers: usize, warm_up: Duration, measured: Duration) -> Self {
+    pub fn full(workers: usize, warm_up: Duration, measured: Duration) -> Self {
         Self {
             workers,
             warm_up,
             measured,
-            accounts: [10, 1_000_000],
-            applications: [10_000, 100_000, 1_000_000],
+            operations: Operation::ALL.to_vec(),
+            stepping: 3000,
+            accounts: vec![10, 1_000_000],
+            applications: vec![10_000, 100_000, 1_000_000],
             starts: 5,
             look_ups: 100_000,
         }
     }
 
     /// Just enough to check that everything works.
-    pub const fn quick(workers: usize) -> Self {
+    pub fn quick(workers: usize) -> Self {
         Self {
             workers,
             warm_up: Duration::from_millis(200),
             measured: Duration::from_millis(500),
-            accounts: [10, 1000],
-            applications: [100, 1000, 5000],
+            operations: Operation::ALL.to_vec(),
+            stepping: 100,
+            accounts: vec![10, 1000],
+            applications: vec![100, 1000, 5000],
             starts: 2,
             look_ups: 2000,
         }

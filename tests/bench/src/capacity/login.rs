@@ -4,17 +4,73 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, ensure};
 use end_to_end::html::links;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::caller::{Caller, get, unsigned_post};
 use crate::load::client::{Client, Response};
 
-/// A person who logs in: the client's connection, and the browser's to gateway and provider.
+/// People who log in: the client's connection, and the browser's to gateway and provider.
 #[derive(Debug)]
 pub struct Visitor {
     client: Client,
     browser: Client,
     at_provider: Client,
+}
+
+/// A person's login: what its next request needs.
+#[derive(Debug, Default)]
+pub struct Login {
+    person: String,
+    /// The token of `/check`.
+    token: String,
+    /// Where the browser goes next: path and query.
+    target: String,
+    cookie: String,
+}
+
+/// The requests of a whole login, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Step {
+    /// The client begins.
+    Begin,
+    /// The browser opens the login's page.
+    Page,
+    /// It presses the page's button.
+    Button,
+    /// It opens the provider's page.
+    Provider,
+    /// It presses Allow there.
+    Allow,
+    /// It follows the provider's redirect.
+    Callback,
+    /// The client gets its credential.
+    Check,
+}
+
+impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::Begin,
+        Self::Page,
+        Self::Button,
+        Self::Provider,
+        Self::Allow,
+        Self::Callback,
+        Self::Check,
+    ];
+
+    /// Its title in the tables.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Begin => "`POST /login`",
+            Self::Page => "the login's page",
+            Self::Button => "its button",
+            Self::Provider => "the provider's page",
+            Self::Allow => "its Allow",
+            Self::Callback => "the callback",
+            Self::Check => "`POST /check`",
+        }
+    }
 }
 
 /// The response to `POST /login`.
@@ -37,6 +93,16 @@ struct LoginResult {
     authorization: String,
 }
 
+impl Login {
+    /// A login of this person that has not begun.
+    pub fn of(person: String) -> Self {
+        Self {
+            person,
+            ..Self::default()
+        }
+    }
+}
+
 impl Visitor {
     /// A visitor without open connections.
     pub fn new(gateway: SocketAddr, provider: SocketAddr) -> Self {
@@ -52,50 +118,77 @@ impl Visitor {
     /// # Errors
     ///
     /// When a response is not as expected.
-    pub fn log_in(&mut self, caller: &Caller, person: &str) -> anyhow::Result<()> {
-        let begun = begin(&mut self.client, caller)?;
-        let (authorization, cookie) = self.confirm(&begun).context("the login's page")?;
-        let callback = self
-            .decide(&authorization, person)
-            .context("the provider's page")?;
-        let request = get(target(&callback)?, &cookie);
-        let called_back = self.browser.exchange(&request)?;
-        called_back.expect(200).context("the callback")?;
-        let checked = check(&mut self.client, caller, &begun.token)?;
-        ensure!(checked.status == "complete", "status {}", checked.status);
-        let credential = checked.login.map(|login| login.authorization);
-        ensure!(
-            credential.is_some_and(|credential| !credential.is_empty()),
-            "no credential"
-        );
+    pub fn log_in(&mut self, caller: &Caller, person: String) -> anyhow::Result<()> {
+        let mut login = Login::of(person);
+        Step::ALL
+            .into_iter()
+            .try_for_each(|step| self.take(step, caller, &mut login))
+    }
+
+    /// Sends one request of a login, which follows the one before.
+    ///
+    /// # Errors
+    ///
+    /// When its response is not as expected.
+    pub fn take(&mut self, step: Step, caller: &Caller, login: &mut Login) -> anyhow::Result<()> {
+        self.try_to_take(step, caller, login)
+            .with_context(|| step.title())
+    }
+
+    fn try_to_take(
+        &mut self,
+        step: Step,
+        caller: &Caller,
+        login: &mut Login,
+    ) -> anyhow::Result<()> {
+        match step {
+            Step::Begin => {
+                let begun = begin(&mut self.client, caller)?;
+                (login.token, login.target) =
+                    (begun.token, target(&begun.authorize_url)?.to_owned());
+            }
+            Step::Page => {
+                let request = get(&login.target, "");
+                let page = self.browser.exchange(&request)?.expect(200)?;
+                let links = links(&page.text());
+                let button = links.iter().find(|link| link.contains("confirm="));
+                let button = button.context("no button on the page")?;
+                (login.target, login.cookie) =
+                    (format!("/login{button}"), cookie(&page)?.to_owned());
+            }
+            Step::Button => {
+                let request = get(&login.target, &login.cookie);
+                let redirected = self.browser.exchange(&request)?.expect(302)?;
+                login.cookie = cookie(&redirected)?.to_owned();
+                login.target = target(location(&redirected)?)?.to_owned();
+            }
+            Step::Provider => {
+                let request = get(&login.target, "");
+                self.at_provider.exchange(&request)?.expect(200)?;
+            }
+            Step::Allow => {
+                let (path, query) = login.target.split_once('?').context("no query")?;
+                // The page's hidden fields are the query's parameters.
+                let form = format!("{query}&other=any%3A{}&decision=allow", login.person);
+                let request = unsigned_post(path, &form, "");
+                let decided = self.at_provider.exchange(&request)?.expect(302)?;
+                login.target = target(location(&decided)?)?.to_owned();
+            }
+            Step::Callback => {
+                let request = get(&login.target, &login.cookie);
+                self.browser.exchange(&request)?.expect(200)?;
+            }
+            Step::Check => {
+                let checked = check(&mut self.client, caller, &login.token)?;
+                ensure!(checked.status == "complete", "status {}", checked.status);
+                let credential = checked.login.map(|login| login.authorization);
+                ensure!(
+                    credential.is_some_and(|credential| !credential.is_empty()),
+                    "no credential"
+                );
+            }
+        }
         Ok(())
-    }
-
-    /// Opens the login's page and presses its button; returns the provider's URL and the login's cookie.
-    fn confirm(&mut self, begun: &StartedLogin) -> anyhow::Result<(String, String)> {
-        let request = get(target(&begun.authorize_url)?, "");
-        let page = self.browser.exchange(&request)?.expect(200)?;
-        let links = links(&page.text());
-        let button = links.iter().find(|link| link.contains("confirm="));
-        let button = button.context("no button on the page")?;
-        let request = get(&format!("/login{button}"), cookie(&page)?);
-        let redirected = self.browser.exchange(&request)?.expect(302)?;
-        Ok((
-            location(&redirected)?.to_owned(),
-            cookie(&redirected)?.to_owned(),
-        ))
-    }
-
-    /// Opens the provider's page and presses Allow; returns the callback's URL.
-    fn decide(&mut self, authorization: &str, person: &str) -> anyhow::Result<String> {
-        let target = target(authorization)?;
-        let (path, query) = target.split_once('?').context("no query")?;
-        self.at_provider.exchange(&get(target, ""))?.expect(200)?;
-        // The page's hidden fields are the query's parameters.
-        let form = format!("{query}&other=any%3A{person}&decision=allow");
-        let request = unsigned_post(path, &form, "");
-        let decided = self.at_provider.exchange(&request)?.expect(302)?;
-        Ok(location(&decided)?.to_owned())
     }
 }
 

@@ -12,12 +12,13 @@ use super::{
     effort::Effort,
     growth::{self, Growth},
     installation::{Applications, Installation},
+    login::Step,
     people::People,
     store::{Kind, Server, Store},
-    work::{self, Operation},
+    work::{self, Logins, Operation},
 };
 use crate::{
-    load::workers::{self, Served},
+    load::workers::{self, Served, Until},
     progress::print_line,
     usage::Watched,
 };
@@ -54,7 +55,18 @@ pub struct Cell {
     pub served: Served,
 }
 
-/// Measures the operations with each number of accounts.
+/// One request of logins on one store.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepCell {
+    /// The request.
+    pub step: Step,
+    /// The kind of store.
+    pub store: Kind,
+    /// The result.
+    pub served: Served,
+}
+
+/// Measures the operations with each number of accounts, and with the smallest number each request of a login alone.
 ///
 /// # Errors
 ///
@@ -63,12 +75,16 @@ pub fn operations(
     kind: Kind,
     effort: &Effort,
     environment: &Environment<'_>,
-) -> anyhow::Result<Vec<Cell>> {
-    let mut cells = Vec::new();
-    for accounts in effort.accounts {
-        cells.extend(with_accounts(kind, accounts, effort, environment)?);
+) -> anyhow::Result<(Vec<Cell>, Vec<StepCell>)> {
+    let (mut cells, mut steps) = (Vec::new(), Vec::new());
+    for &accounts in &effort.accounts {
+        let (of_these, each) = with_accounts(kind, accounts, effort, environment)?;
+        cells.extend(of_these);
+        if steps.is_empty() {
+            steps = each;
+        }
     }
-    Ok(cells)
+    Ok((cells, steps))
 }
 
 /// Measures the gateway with each number of applications.
@@ -92,7 +108,7 @@ fn with_accounts(
     accounts: usize,
     effort: &Effort,
     environment: &Environment<'_>,
-) -> anyhow::Result<Vec<Cell>> {
+) -> anyhow::Result<(Vec<Cell>, Vec<StepCell>)> {
     let title = kind.title();
     print_line(&format!("{title}, {accounts} accounts: filling"))?;
     let folder = Folder::create();
@@ -132,5 +148,28 @@ fn with_accounts(
             served: served.with_context(|| format!("{title}, {}", operation.title()))?,
         })
     };
-    Operation::ALL.into_iter().map(measure).collect()
+    let operations = effort.operations.iter().copied();
+    let cells = operations.map(measure).collect::<anyhow::Result<_>>()?;
+    Ok((cells, steps(kind, effort, &shared, &watched)?))
+}
+
+/// Measures each request of some logins alone: all of them take one step before the first takes the next.
+fn steps(
+    kind: Kind,
+    effort: &Effort,
+    shared: &work::Shared,
+    watched: &Watched,
+) -> anyhow::Result<Vec<StepCell>> {
+    let mut before = Logins::of(&shared.people, effort.stepping);
+    let measure = |step: Step| {
+        let after = Logins::default();
+        let workers = work::steppers(step, effort.workers, shared, (&before, &after));
+        before = after;
+        Ok(StepCell {
+            step,
+            store: kind,
+            served: workers::run(workers, Until::Done, watched)?,
+        })
+    };
+    Step::ALL.into_iter().map(measure).collect()
 }

@@ -11,9 +11,15 @@ use serde::Serialize;
 
 use self::table::{Table, grouped, mebibytes, three_digits};
 use super::{
-    disk::Disk, effort::Effort, growth::Growth, plan::Cell, store::Server, work::Operation,
+    disk::Disk,
+    effort::Effort,
+    growth::Growth,
+    plan::{Cell, StepCell},
+    store::Server,
+    work::Operation,
 };
 use crate::{
+    load::workers::Served,
     machine::{self, Machine},
     progress::print_line,
     usage::LOAD,
@@ -32,6 +38,8 @@ pub struct Results {
     pub effort: Effort,
     /// The operations, by store and number of accounts.
     pub cells: Vec<Cell>,
+    /// Each request of a login alone, by store.
+    pub steps: Vec<StepCell>,
     /// The gateway, by store and number of applications.
     pub growth: Vec<Growth>,
     /// Duration of the run in seconds.
@@ -81,6 +89,7 @@ pub fn markdown(results: &Results) -> String {
         text += &operation_table(results, operation);
     }
     text += &processors(results);
+    text += &steps(results);
     text += &growth(results);
     text
 }
@@ -160,29 +169,52 @@ fn operation_table(results: &Results, operation: Operation) -> String {
     format!("## {title}\n\n{explanation}\n\n{table}\n")
 }
 
+/// The processes, in the order of the tables.
+const PROCESSES: [&str; 5] = ["gateway", "v1", "provider", "Postgres", LOAD];
+
+/// What a step costs a process.
+fn microseconds(served: &Served, name: &str) -> String {
+    let usage = served.cpu.iter().find(|usage| usage.name == name);
+    let of_step = |seconds: f64| seconds * 1e6 / served.steps as f64;
+    usage.map_or_else(String::new, |usage| three_digits(of_step(usage.seconds)))
+}
+
+/// Each request of a login alone.
+fn steps(results: &Results) -> String {
+    let mut columns = vec!["", "store"];
+    columns.extend(PROCESSES);
+    columns.push("sum");
+    let mut table = Table::new(&columns, 2);
+    for cell in &results.steps {
+        let mut row = vec![cell.step.title().to_owned(), cell.store.title().to_owned()];
+        row.extend(PROCESSES.map(|name| microseconds(&cell.served, name)));
+        let all: f64 = cell.served.cpu.iter().map(|usage| usage.seconds).sum();
+        row.push(three_digits(all * 1e6 / cell.served.steps as f64));
+        table.row(row);
+    }
+    format!(
+        "## The requests of a login\n\nMicroseconds of each request alone: {} logins, which all take one step before the first \
+         takes the next.\n\n{table}\n",
+        results.effort.stepping
+    )
+}
+
 fn processors(results: &Results) -> String {
-    let names = ["gateway", "v1", "provider", "Postgres", LOAD];
     let mut columns = vec!["", "store", "accounts"];
-    columns.extend(names);
+    columns.extend(PROCESSES);
     columns.push("processors busy");
     let mut table = Table::new(&columns, 2);
     for cell in Operation::ALL
         .into_iter()
         .flat_map(|operation| of(results, operation))
     {
-        let served = &cell.served;
-        let microseconds = |name: &str| {
-            let usage = served.cpu.iter().find(|usage| usage.name == name);
-            let of_step = |seconds: f64| seconds * 1e6 / served.steps as f64;
-            usage.map_or_else(String::new, |usage| three_digits(of_step(usage.seconds)))
-        };
         let mut row = vec![
             cell.operation.title().to_owned(),
             cell.store.title().to_owned(),
             grouped(cell.accounts),
         ];
-        row.extend(names.map(microseconds));
-        row.push(three_digits(served.processors()));
+        row.extend(PROCESSES.map(|name| microseconds(&cell.served, name)));
+        row.push(three_digits(cell.served.processors()));
         table.row(row);
     }
     format!(
@@ -209,8 +241,6 @@ fn growth(results: &Results) -> String {
     let mut table = Table::new(&columns, 1);
     for growth in &results.growth {
         let served = &growth.served;
-        let gateway = served.cpu.iter().find(|usage| usage.name == "gateway");
-        let of_step = |seconds: f64| seconds * 1e6 / served.steps as f64;
         table.row([
             growth.store.title().to_owned(),
             grouped(growth.applications),
@@ -221,7 +251,7 @@ fn growth(results: &Results) -> String {
             three_digits(served.a_second()),
             three_digits(served.p50_ms),
             three_digits(served.p99_ms),
-            gateway.map_or_else(String::new, |usage| three_digits(of_step(usage.seconds))),
+            microseconds(served, "gateway"),
         ]);
     }
     format!(

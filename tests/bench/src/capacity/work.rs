@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{
     caller::Caller,
-    login::{self, Visitor},
+    login::{self, Login, Step, Visitor},
     people::{People, person},
 };
 use crate::load::{client::Client, workers::Worker};
@@ -108,7 +108,61 @@ impl Worker for LogIn {
     fn step(&mut self) -> anyhow::Result<bool> {
         let turn = self.turn.fetch_add(STRIDE, Ordering::Relaxed);
         let number = turn % self.shared.people.accounts;
-        self.visitor.log_in(&self.shared.caller, &person(number))?;
+        self.visitor.log_in(&self.shared.caller, person(number))?;
+        Ok(true)
+    }
+}
+
+/// Logins, each of which has taken the same steps.
+#[derive(Clone, Default)]
+pub struct Logins(Arc<Mutex<Vec<Login>>>);
+
+impl Logins {
+    /// So many logins that have not begun, of people who have an account.
+    pub fn of(people: &People, count: usize) -> Self {
+        let login = |turn| Login::of(person(turn * STRIDE % people.accounts));
+        Self(Arc::new(Mutex::new((0..count).map(login).collect())))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Vec<Login>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Creates the workers that take one step of all logins, which are in `after` then.
+pub fn steppers(
+    step: Step,
+    count: usize,
+    shared: &Shared,
+    (before, after): (&Logins, &Logins),
+) -> Vec<Box<dyn Worker>> {
+    let worker = |_| -> Box<dyn Worker> {
+        Box::new(TakeStep {
+            step,
+            visitor: Visitor::new(shared.gateway, shared.provider),
+            caller: shared.caller.clone(),
+            before: before.clone(),
+            after: after.clone(),
+        })
+    };
+    (0..count).map(worker).collect()
+}
+
+struct TakeStep {
+    step: Step,
+    visitor: Visitor,
+    caller: Caller,
+    before: Logins,
+    after: Logins,
+}
+
+impl Worker for TakeStep {
+    fn step(&mut self) -> anyhow::Result<bool> {
+        let Some(mut login) = self.before.with(Vec::pop) else {
+            return Ok(false);
+        };
+        self.visitor.take(self.step, &self.caller, &mut login)?;
+        self.after.with(|all| all.push(login));
         Ok(true)
     }
 }

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{capacity::store::Kind, load::workers::Served, usage::Usage};
+use crate::{
+    capacity::{login::Step, store::Kind},
+    usage::Usage,
+};
 
 fn served(steps: u64) -> Served {
     Served {
@@ -42,6 +45,11 @@ fn results() -> Results {
             accounts: 1_000_000,
             served: served(20_000),
         }],
+        steps: vec![StepCell {
+            step: Step::Callback,
+            store: Kind::Postgres,
+            served: served(10_000),
+        }],
         growth: vec![Growth {
             store: Kind::Postgres,
             applications: 10_000,
@@ -62,6 +70,7 @@ fn every_figure_is_in_its_table() {
         "`scripts/capacity`, a day, in 61 s. 2 × A processor, A system, Linux 6. rustc 1.",
         "| SQLite | 1,000,000 | 4,000 | 1.25 | 40.5 |",
         "| `/event/send` | SQLite | 1,000,000 | 100 |  |  |  | 200 | 1.20 |",
+        "| the callback | Postgres | 200 |  |  |  | 400 | 600 |",
         "| Postgres | 10,000 | 55.5 | 20.0 | 10,000 | 30.0 | 20,000 | 1.25 | 40.5 | 20.0 |",
     ] {
         assert!(text.contains(line), "{line}\n{text}");

@@ -3,6 +3,7 @@
 use signpost_kit::server::shutdown::Phase;
 
 use super::*;
+use crate::records::logins::{LoginCookie, LoginState};
 
 /// A polling login that a client has begun.
 pub(super) struct Begun {
@@ -390,6 +391,33 @@ async fn once_one_process_reports_complete_every_process_does() {
     assert_eq!(redeemed.0, StatusCode::OK, "{}", redeemed.1);
     let complete = ask("POST", target).await.1;
     assert!(complete.contains("\"complete\""), "{complete}");
+}
+
+/// What a process remembers of a login decides nothing: another process may have bound it to another browser since.
+#[tokio::test]
+async fn a_login_that_another_process_has_changed_is_read_again() {
+    let setup = Setup::new().await;
+    let elsewhere = setup.store.of_another_process().await.logins;
+    for is_older_first in [true, false] {
+        let begun = begin(&setup).await;
+        let older = confirm(&setup, &begun).await;
+        let state = LoginState::decode(&begun.state).unwrap();
+        let newer = LoginCookie::generate();
+        let (hash, now) = (newer.hash(), setup.clock.now());
+        let bound = elsewhere.bind(state.hash(), &hash, None, now).await;
+        assert!(bound.unwrap());
+        let callback = format!("/login?state={}&code=me", begun.state);
+        if is_older_first {
+            let refused = setup.browse(&callback, &older).await;
+            assert_eq!(refused.status, LoginError::LoginMismatch.status());
+            assert_eq!(check(&setup, &begun.token).await["status"], "pending");
+        }
+        let (name, _) = older.split_once('=').unwrap();
+        let newer = format!("{name}={}", newer.encode_confirmed());
+        let done = setup.browse(&callback, &newer).await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+        assert_eq!(check(&setup, &begun.token).await["status"], "complete");
+    }
 }
 
 #[tokio::test]

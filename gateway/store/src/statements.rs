@@ -42,13 +42,24 @@ impl Store {
         (old, values): (&str, Vec<Value>),
         max: usize,
     ) -> Result<usize, StoreError> {
-        // The limit is a literal, so that the plan can use an index. Another gateway may delete or write the same rows: waiting
-        // for it could become a deadlock.
-        let skip = self.dialect("", " FOR UPDATE SKIP LOCKED");
-        let sql = format!(
-            "DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {old} LIMIT {max}{skip})"
-        );
+        let sql = self.deletion((table, key), old, max);
         self.execute(&sql, values).await
+    }
+
+    /// The statement of [`Self::delete_some`].
+    pub(crate) fn deletion(&self, (table, key): (&str, &str), old: &str, max: usize) -> String {
+        // The limit is a literal, so that the plan can use an index.
+        let some = format!("FROM {table} WHERE {old} LIMIT {max}");
+        match self {
+            Self::Sqlite(_) => {
+                format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} {some})")
+            }
+            // By the place of each row: by its key, Postgres reads the whole table, to join the two. Another gateway may delete
+            // or write the same rows: waiting for it could become a deadlock.
+            Self::Postgres(_) => format!(
+                "DELETE FROM {table} WHERE ctid = ANY (ARRAY (SELECT ctid {some} FOR UPDATE SKIP LOCKED))"
+            ),
+        }
     }
 
     /// Executes a statement that writes and returns rows.

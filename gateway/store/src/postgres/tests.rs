@@ -515,6 +515,34 @@ async fn connections_to_a_server_that_takes_no_writes_are_closed() {
     assert_eq!(counted.await.unwrap(), Some((1,)));
 }
 
+/// Otherwise each turn would read a table of any size.
+#[tokio::test]
+async fn a_deletion_of_some_rows_reads_no_others() {
+    let test = TestStore::postgres();
+    let store = test.open().await;
+    test.administer(
+        "INSERT INTO rate_limits (key, full_at) SELECT sha256(n::text::bytea), n FROM generate_series(1, 20000) AS n; \
+         ANALYZE rate_limits",
+    );
+    let (of, old) = (("rate_limits", "key"), "full_at < 30000 ORDER BY full_at");
+    let explain = format!("EXPLAIN {}", store.deletion(of, old, 2_000));
+    let plan: Vec<(String,)> = store.rows(&explain, Vec::new()).await.unwrap();
+    assert!(
+        plan.iter().all(|(line,)| !line.contains("Seq Scan")),
+        "{plan:?}"
+    );
+    assert_eq!(
+        store
+            .delete_some(of, (old, Vec::new()), 2_000)
+            .await
+            .unwrap(),
+        2_000
+    );
+    let left = "SELECT count(*), min(full_at) FROM rate_limits";
+    let left = store.row::<(i64, i64)>(left, Vec::new()).await.unwrap();
+    assert_eq!(left, Some((18_000, 2_001)));
+}
+
 /// Each text stays prepared while its connection lives.
 #[tokio::test]
 async fn turns_and_reports_at_any_time_prepare_one_statement() {

@@ -344,7 +344,8 @@ CREATE TABLE public.replay_mark (
 
 CREATE UNLOGGED TABLE public.replay_signatures (
     hash bytea NOT NULL,
-    expires_at bigint NOT NULL
+    signed_at bigint NOT NULL,
+    window_millis bigint
 );
 
 
@@ -480,39 +481,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795924817864, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795937226207, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'cY2jiSuahcCrb0mfB026bkRZ', 'Shop', 'active', 1795924817789, '\x328af1c6cd2881b79f7c5a228cd10b72fefe00a1d12b2b936b8cefcda02eb4c1604f962c13136252e158b4b677618a999f05f54427de2917e8801d85f6d03d3acbccb7439d33608cc4a8337879ded4e95537cfd374dff997f4460c05629a2372168f9b88', '\x328af1c6cd2881b7b0123cf382cd36352a4fa64db4bd613643983aa42cd6018f219d19a4ae91d90f67d88121b0c5467c063b50999ad927c9a88d137c749889fcf042fd4117583262be97b91164d02a689cbe2908d89ced9d4686ad66cd5a18ea33241fff', 1796011217839, NULL, '[]', 'v2', NULL, NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, '2kMID4YvsFiATbExv3j2h1IK', 'Shop', 'active', 1795937226145, '\x328af1c6cd2881b7ae3bb3bdc3834a5a8edd539fa8ea5de14874342009729f03a9ab7b4813ff043caf427661ff60d9a3d1ffeb1fb349e9193514a304b9c874d2eb0ec090aed4ab74a08ee354d9fb217494d50ecce1f77605d46c78704e29df9a3ded9968', '\x328af1c6cd2881b75edaecd182ce4c3dd58852bede31d4afc64e60da31ed928bcc9e8c3264fb06bd8f9e4d91e4939545262fb234787d411a14a8158d0769f47fab35bb18d24a6e6259522974512e11d63b32379971e3aab1fc25feea707b3fe15d409599', 1796023626187, NULL, '[]', 'v2', NULL, NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795924817789, 'root', 'cli vm', NULL, 'app.create', 'cY2jiSuahcCrb0mfB026bkRZ', 1, '{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795924817839, 'root', 'cli vm', NULL, 'app.rotate', 'cY2jiSuahcCrb0mfB026bkRZ', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T04:00:17Z"]}');
-INSERT INTO public.audit VALUES (3, 1795924822754, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T04:00:22Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795937226145, 'root', 'cli vm', NULL, 'app.create', '2kMID4YvsFiATbExv3j2h1IK', 1, '{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795937226187, 'root', 'cli vm', NULL, 'app.rotate', '2kMID4YvsFiATbExv3j2h1IK', 2, '{"key":"changed","previous_key_until":[null,"2026-11-30T07:27:06Z"]}');
+INSERT INTO public.audit VALUES (3, 1795937231042, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-27T07:27:11Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x6359326a695375616863437262306d6642303236626b525a', '2026-11-29 04:00:17.7909+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x6359326a695375616863437262306d6642303236626b525a', '2026-11-29 04:00:17.842189+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a2257f1f80c9ba50ec2d91cf51d41d098599321998d1d4d3bd0029107c0eb3', '2026-11-29 04:00:17.867962+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x326b4d4944345976734669415462457876336a326831494b', '2026-11-29 07:27:06.147028+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x326b4d4944345976734669415462457876336a326831494b', '2026-11-29 07:27:06.188841+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a2263c759751c932ccf86ebd2c686168a6ae62762355126897cf24e78fe237', '2026-11-29 07:27:06.211663+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\xdd504ca8aa1b35366e0501adc8123b351f7211f5b1df36bbcb61209f1a992d49', '\x666a80515e79d628144320dbdd6d46b95569d7339c7ee7062dd23e2cf9e92df8', 1, 1, 1795924817866, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\x6636ead8ce794acd37db264e3ef2771216ad3db8d8c82d2e7f9ea813853e07a9', '\x8cea5bbcb47a1cca40225aa6d84ab4ca044faf3b07c81fe8398218e09c178e74', 1, 1, 1795937226211, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -525,14 +526,14 @@ INSERT INTO public.credentials VALUES ('\xdd504ca8aa1b35366e0501adc8123b351f7211
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795924817875, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795937226217, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\x28a3edfdcc502274ed6f083d41b57846', '{"addresses":["127.0.0.1:11964"],"certificates":[],"config":"95af711fca181e6ede7b1133966206a7be6cf80c0e7ada67483a411713c62ecc","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"8c461a029f29","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"c33c7584a590","shutdown.drain_delay_seconds":"5a4766355270","store":"cc9cdd3433a7","versions.v1.backend":"2f376d02cd11","versions.v2.backend":"6239cecbe743"},"loaded_at":"2026-11-29T04:00:17Z","process":2578,"readiness":"ready","release":"0.9.0 (8efd7abf7973 or later, debug)","started_at":"2026-11-29T04:00:17Z"}', '[{"at":29932080,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795924822698);
+INSERT INTO public.gateways VALUES ('\x3eb34caf1374c45de9c301f300acf5fd', '{"addresses":["127.0.0.1:30453"],"certificates":[],"config":"f6a439cbad1c57a33fe5d9b4fded2958f49c677231394d224123563666399214","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"e1ae102a56e0","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"f33abe434ca9","shutdown.drain_delay_seconds":"5a4766355270","store":"e033971a93ae","versions.v1.backend":"de3582c85063","versions.v2.backend":"64d4b02e013d"},"loaded_at":"2026-11-29T07:27:05Z","process":9595,"readiness":"ready","release":"0.9.0 (a1cb4acda9fc or later, debug)","started_at":"2026-11-29T07:27:05Z"}', '[{"at":29932287,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795937231036);
 
 
 --
@@ -545,14 +546,14 @@ INSERT INTO public.gateways VALUES ('\x28a3edfdcc502274ed6f083d41b57846', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x6a22fb684a29c37db5efc8bae82ef67ba1ac39644c6af32d92ba2290ad66beb5', 1795924817041);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x7707efa955b58671dab05f16c829282103da74c7af9fd55afb2763942c76085f', 1795937225239);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a2257f1f80c9ba50ec2d91cf51d41d098599321998d1d4d3bd0029107c0eb3', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x4dcf90f7b5e455bd145cfa6c916271d5a0f9f4d10651d70616dc211a4ae6e583', 'complete', 1795924847861, NULL, 1, true, 1795924817866, 1795924937866, NULL, NULL, NULL, 1795924817861, 1795925417856);
+INSERT INTO public.logins VALUES ('\x01a2263c759751c932ccf86ebd2c686168a6ae62762355126897cf24e78fe237', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\xa888dc0190978dbb2762c9ce7e6834c1a83497199501819c3f1e9f653270d255', 'complete', 1795937256204, NULL, 1, true, 1795937226211, 1795937346211, NULL, NULL, NULL, 1795937226204, 1795937826199);
 
 
 --
@@ -759,14 +760,15 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
--- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
--- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+-- The replay memory of all gateways. Rows are deleted soon after the largest window, except one: its hash is empty, and
+-- it was lost if the others were. Of signatures with a time up to its signed_at, no one knows which were used.
 CREATE TABLE replay_signatures (
-    hash        BLOB    PRIMARY KEY, -- of application and signature
-    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+    hash           BLOB    PRIMARY KEY, -- of application and signature
+    signed_at      INTEGER NOT NULL, -- UTC milliseconds: the signature''s time
+    window_millis  INTEGER -- of the row with the empty hash: the largest window of all gateways
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 -- No signature with a later time was accepted; at most one row, which a crash does not lose.
 CREATE TABLE replay_mark (
@@ -1033,11 +1035,12 @@ CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
 -- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
 CREATE UNLOGGED TABLE replay_signatures (
-    hash        BYTEA  PRIMARY KEY,
-    expires_at  BIGINT NOT NULL
+    hash           BYTEA  PRIMARY KEY,
+    signed_at      BIGINT NOT NULL,
+    window_millis  BIGINT
 );
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 CREATE TABLE replay_mark (
     one    BIGINT PRIMARY KEY CHECK (one = 1),
@@ -1108,7 +1111,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'login-v2 0.9.0 (8efd7abf7973 or later, debug)', '2026-11-29 04:00:16.821204+00');
+', 0, 'login-v2 0.9.0 (a1cb4acda9fc or later, debug)', '2026-11-29 07:27:05.142474+00');
 
 
 --
@@ -1151,15 +1154,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\x3e3cd1706629941d95aedae2412458c7965ddecf724a65f47bd495475e9e96aa', 'admin', 'admin', 1795924822754, 'root', 1803700822754, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x1bf43794c0d7fa8989dab3747302cc8723b4914a58169d31b1c9b3faa8d5c282', 'admin', 'admin', 1795937231042, 'root', 1803713231042, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795924822691, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'cY2jiSuahcCrb0mfB026bkRZ', 1795924822691, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795937230983, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, '2kMID4YvsFiATbExv3j2h1IK', 1795937230983, '127.0.0.1', '');
 
 
 --
@@ -1174,23 +1177,23 @@ INSERT INTO public.usage_counts VALUES (20786, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_paths; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795924822691);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795924822691);
-INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795924822691);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 0, false, 'GET', '/login', '2xx', 1, 1795937230983);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'GET', '/login', '3xx', 1, 1795937230983);
+INSERT INTO public.usage_paths VALUES (20786, 'v2', 1, false, 'POST', '/event/send', '2xx', 1, 1795937230983);
 
 
 --
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795924817668);
+INSERT INTO public.usage_start VALUES (1, 1795937225945);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\xb81922cc172bde6e2af3f537b0cb5ec8', 1, 1795924822691);
+INSERT INTO public.usage_writers VALUES ('\x9268f74bb694bd7acfd6042e47bb0c1c', 1, 1795937230983);
 
 
 --
@@ -1610,7 +1613,7 @@ CREATE INDEX rate_limits_by_age ON public.rate_limits USING btree (full_at);
 -- Name: replay_signatures_by_age; Type: INDEX; Schema: public; Owner: -
 --
 
-CREATE INDEX replay_signatures_by_age ON public.replay_signatures USING btree (expires_at);
+CREATE INDEX replay_signatures_by_age ON public.replay_signatures USING btree (signed_at);
 
 
 --

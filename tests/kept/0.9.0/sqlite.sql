@@ -209,14 +209,15 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
--- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
--- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+-- The replay memory of all gateways. Rows are deleted soon after the largest window, except one: its hash is empty, and
+-- it was lost if the others were. Of signatures with a time up to its signed_at, no one knows which were used.
 CREATE TABLE replay_signatures (
-    hash        BLOB    PRIMARY KEY, -- of application and signature
-    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+    hash           BLOB    PRIMARY KEY, -- of application and signature
+    signed_at      INTEGER NOT NULL, -- UTC milliseconds: the signature''s time
+    window_millis  INTEGER -- of the row with the empty hash: the largest window of all gateways
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 -- No signature with a later time was accepted; at most one row, which a crash does not lose.
 CREATE TABLE replay_mark (
@@ -483,11 +484,12 @@ CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
 -- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
 CREATE UNLOGGED TABLE replay_signatures (
-    hash        BYTEA  PRIMARY KEY,
-    expires_at  BIGINT NOT NULL
+    hash           BYTEA  PRIMARY KEY,
+    signed_at      BIGINT NOT NULL,
+    window_millis  BIGINT
 );
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 CREATE TABLE replay_mark (
     one    BIGINT PRIMARY KEY CHECK (one = 1),
@@ -558,7 +560,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-',0,'login-v1 0.9.0 (8efd7abf7973 or later, debug)',1795924808);
+',0,'login-v1 0.9.0 (a1cb4acda9fc or later, debug)',1795937217);
 CREATE TABLE applications (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     ident              TEXT    NOT NULL UNIQUE,
@@ -577,7 +579,7 @@ CREATE TABLE applications (
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
-INSERT INTO applications VALUES (1,'4JutSPY0x5qZKolESg0WjmSr','Shop','active',1795924808720,X'328AF1C6CD2881B737DCFE12C3AC52C423C11FA2DE6178A2A6D019CB2D91834FD4577AB640E01E8E3708C34AB6AA3BE3A314D59EA2B06B1780C359CFE6F19CF437ABCEBD7248EDD6DD6B8953BD596EE5ECD1C929C587F93BB8061FF34D9BF3C6B1D36170',X'328AF1C6CD2881B7743ACE256929820CD9C7BC08DF46D7F88B5C7F9EB3CA6EB97687B14453FF9F8B938427413EB8570A10E43588B8A4C4D6EA89CFF8272BB3F5C13DC314A56DF0465D11755A49746F8DF7CC490A0780DE0BBBAEF76F500184F8253AE5BC',1796011208739,NULL,'[]','v2',NULL,NULL,NULL,2,X'73686F70');
+INSERT INTO applications VALUES (1,'kITtJVtN8W5DYjGg2qYF2pIe','Shop','active',1795937219003,X'328AF1C6CD2881B77B93D77BDFADDC7C32CBEDB743A097034741B2C5AF9B550334C7A3B40A650BD6D41B1D03993C1124F14DF4B8E63C0B78A2198BF93BDB87AF353643F58308D52FC35414A9323E31024F09CF6BC66D012961E15D3B886173A80F7A5642',X'328AF1C6CD2881B75A62AA2A21CDA36176BAFAE8706823D137217C68330504CD156D9787B7ADF9C34F87B1EE2B81CF873E376BC77A3BAE4E232F70238CE68618C7BC11C08CFD31AB54AA126075CE3A70E0865433F09D8742ADD41A636EABE2200AC4DAB0',1796023619024,NULL,'[]','v2',NULL,NULL,NULL,2,X'73686F70');
 CREATE TABLE audit (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL, -- UTC ms
@@ -589,9 +591,9 @@ CREATE TABLE audit (
     revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
-INSERT INTO audit VALUES (1,1795924808720,'root','cli vm',NULL,'app.create','4JutSPY0x5qZKolESg0WjmSr',1,'{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO audit VALUES (2,1795924808739,'root','cli vm',NULL,'app.rotate','4JutSPY0x5qZKolESg0WjmSr',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T04:00:08Z"]}');
-INSERT INTO audit VALUES (3,1795924813690,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T04:00:13Z"],"role":[null,"admin"]}');
+INSERT INTO audit VALUES (1,1795937219003,'root','cli vm',NULL,'app.create','kITtJVtN8W5DYjGg2qYF2pIe',1,'{"default_version":[null,"v2"],"extensions":[null,[]],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO audit VALUES (2,1795937219024,'root','cli vm',NULL,'app.rotate','kITtJVtN8W5DYjGg2qYF2pIe',2,'{"key":"changed","previous_key_until":[null,"2026-11-30T07:26:59Z"]}');
+INSERT INTO audit VALUES (3,1795937224043,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-27T07:27:04Z"],"role":[null,"admin"]}');
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -603,7 +605,7 @@ CREATE TABLE tokens (
     last_used_at  INTEGER,
     revoked_at    INTEGER
 ) STRICT;
-INSERT INTO tokens VALUES (1,X'614B62E55FE01E7ACE447F2E22E08742B2A5751AD9E0938F7F04EE7A9B086F04','admin','admin',1795924813690,'root',1803700813690,NULL,NULL);
+INSERT INTO tokens VALUES (1,X'F638910EA8C377632890900C94DB8FDAB2C84B1B017EF11A43A0A0ED98C86711','admin','admin',1795937224043,'root',1803713224043,NULL,NULL);
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
     request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
@@ -626,16 +628,16 @@ CREATE TABLE gateways (
     traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
-INSERT INTO gateways VALUES (X'31AD90559B5A817FAC8FD08C917FE898','{"addresses":["127.0.0.1:19401"],"certificates":[],"config":"28861a902a1c14980300f0c426ea2b259aae651ee416cadf68e153f7b2106d8c","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"1f6c93716b49","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"52cc059a432e","shutdown.drain_delay_seconds":"5a4766355270","store":"ec0823f4aaaa","versions.v1.backend":"be3852068e71","versions.v2.backend":"eedf03c3bc41"},"loaded_at":"2026-11-29T04:00:08Z","process":1288,"readiness":"ready","release":"0.9.0 (8efd7abf7973 or later, debug)","started_at":"2026-11-29T04:00:08Z"}','[{"at":29932080,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795924813659);
+INSERT INTO gateways VALUES (X'B5C0FD16A1E3E10D87263F8A5C58068F','{"addresses":["127.0.0.1:29445"],"certificates":[],"config":"da55283d270cae805d8f3725a5e8e80426ad1893051de3bf83a87fa6be4d6750","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"1af5c7decfe5","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"0ef24b21028e","shutdown.drain_delay_seconds":"5a4766355270","store":"e93a83b3c399","versions.v1.backend":"26011f4d544a","versions.v2.backend":"9fe9f3103211"},"loaded_at":"2026-11-29T07:26:58Z","process":9164,"readiness":"ready","release":"0.9.0 (a1cb4acda9fc or later, debug)","started_at":"2026-11-29T07:26:58Z"}','[{"at":29932287,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795937224014);
 CREATE TABLE changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     topic       TEXT    NOT NULL,
     key         BLOB    NOT NULL,
     changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
 ) STRICT;
-INSERT INTO changes VALUES (1,'application',X'344A7574535059307835715A4B6F6C45536730576A6D5372',1795924808);
-INSERT INTO changes VALUES (2,'application',X'344A7574535059307835715A4B6F6C45536730576A6D5372',1795924808);
-INSERT INTO changes VALUES (3,'login',X'01A2257EFBF0CF4493BC14FBAF888BBB98BA0CC1D2C15DA8A13EB941D616BD51',1795924808);
+INSERT INTO changes VALUES (1,'application',X'6B4954744A56744E38573544596A47673271594632704965',1795937219);
+INSERT INTO changes VALUES (2,'application',X'6B4954744A56744E38573544596A47673271594632704965',1795937219);
+INSERT INTO changes VALUES (3,'login',X'01A2263C59C4481CF9C5EAF28467D6EC16025077A01FB6A6E89B64B55FB58CC0',1795937219);
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
@@ -645,7 +647,7 @@ CREATE TABLE accounts (
     email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
-INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795924808759,'Ada Lovelace',NULL);
+INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795937219258,'Ada Lovelace',NULL);
 CREATE TABLE logins (
     state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
     version            TEXT    NOT NULL, -- the version that issued it
@@ -673,13 +675,13 @@ CREATE TABLE logins (
     created_at         INTEGER NOT NULL,
     expires_at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO logins VALUES (X'01A2257EFBF0CF4493BC14FBAF888BBB98BA0CC1D2C15DA8A13EB941D616BD51','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'6519C57DEAD3C06648159F14A85AE72C0CB591846F7CAAE1436F722C62A374F7','complete',1795924838757,NULL,1,1,1795924808760,1795924928760,NULL,NULL,NULL,1795924808757,1795925408752);
+INSERT INTO logins VALUES (X'01A2263C59C4481CF9C5EAF28467D6EC16025077A01FB6A6E89B64B55FB58CC0','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'067F52AE45B87E522F6C77F16AC4F1DF000FE0C0D1C5D89E8C17073CD0A9A851','complete',1795937249219,NULL,1,1,1795937219329,1795937339329,NULL,NULL,NULL,1795937219219,1795937819076);
 CREATE TABLE login_keys (
     name        TEXT    PRIMARY KEY,
     key         BLOB    NOT NULL CHECK (length(key) = 32),
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO login_keys VALUES ('redirect_cookie',X'38445CDCAAFA5354248E539B9E084570A37A1E8C87756F6E645C18C84AAE59A5',1795924808610);
+INSERT INTO login_keys VALUES ('redirect_cookie',X'296C921D5E73C875B544CF4F6B218DA40C20E47A16BB885829582029BC5B9F0C',1795937218664);
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
@@ -692,7 +694,7 @@ CREATE TABLE credentials (
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
-INSERT INTO credentials VALUES (X'9329EDD966D0A251D3C173C4816C25E8A7C484C3BE1EA2D5CA8E9C98D353D171',X'CD6AAA5267FD7D55BC450363E110A0D4F6C523271E1E420B7E455121C1C5B009',1,1,1795924808760,4102444800000,NULL,NULL,NULL,NULL);
+INSERT INTO credentials VALUES (X'9453E9208BFFE5EDA13E194F0540064DA04992C7438772086D34D940D2E695D3',X'76964B14A940BC429A009B009386732C4DEB9B6AD73779F639FBFA04737390E6',1,1,1795937219329,4102444800000,NULL,NULL,NULL,NULL);
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
@@ -702,14 +704,15 @@ CREATE TABLE events (
     received_at     INTEGER NOT NULL, -- UTC ms
     idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
-INSERT INTO events VALUES (1,1,1,'kept',NULL,1795924808765,NULL);
+INSERT INTO events VALUES (1,1,1,'kept',NULL,1795937219338,NULL);
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
     full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE replay_signatures (
-    hash        BLOB    PRIMARY KEY, -- of application and signature
-    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+    hash           BLOB    PRIMARY KEY, -- of application and signature
+    signed_at      INTEGER NOT NULL, -- UTC milliseconds: the signature's time
+    window_millis  INTEGER -- of the row with the empty hash: the largest window of all gateways
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE replay_mark (
     one    INTEGER PRIMARY KEY CHECK (one = 1),
@@ -719,7 +722,7 @@ CREATE TABLE usage_start (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     began_at  INTEGER NOT NULL -- UTC ms
 ) STRICT;
-INSERT INTO usage_start VALUES (1,1795924808632);
+INSERT INTO usage_start VALUES (1,1795937218751);
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
@@ -741,8 +744,8 @@ CREATE TABLE usage_clients (
     user_agent   TEXT,             -- printable ASCII
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795924813656,NULL,'');
-INSERT INTO usage_clients VALUES ('v2',1,1,'4JutSPY0x5qZKolESg0WjmSr',1795924813656,'127.0.0.1','');
+INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795937224001,NULL,'');
+INSERT INTO usage_clients VALUES ('v2',1,1,'kITtJVtN8W5DYjGg2qYF2pIe',1795937224001,'127.0.0.1','');
 CREATE TABLE usage_paths (
     day          INTEGER NOT NULL,
     version      TEXT NOT NULL,
@@ -755,9 +758,9 @@ CREATE TABLE usage_paths (
     last_seen    INTEGER NOT NULL, -- UTC ms
     PRIMARY KEY (day, version, application, is_bridged, method, path, class)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795924813656);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795924813656);
-INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795924813656);
+INSERT INTO usage_paths VALUES (20786,'v2',0,0,'GET','/login','2xx',1,1795937224001);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'GET','/login','3xx',1,1795937224001);
+INSERT INTO usage_paths VALUES (20786,'v2',1,0,'POST','/event/send','2xx',1,1795937224001);
 CREATE TABLE shadow_tallies (
     writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
     hour     INTEGER NOT NULL, -- its first ms, UTC
@@ -777,7 +780,7 @@ CREATE TABLE usage_writers (
     sequence    INTEGER NOT NULL,
     written_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_writers VALUES (X'14F5F71486F76C43E1CB11D20B7B63B1',1,1795924813657);
+INSERT INTO usage_writers VALUES (X'A6CCED78867B3734E0BF78E41E63AFEE',1,1795937224005);
 CREATE INDEX applications_by_name ON applications (name_folded);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 CREATE INDEX applications_extended ON applications (id) WHERE extensions IS NOT NULL;
@@ -801,7 +804,7 @@ CREATE INDEX events_by_owner ON events (account_id, application_id);
 CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
 CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
 PRAGMA user_version = 0;

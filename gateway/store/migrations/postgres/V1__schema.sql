@@ -184,11 +184,12 @@ CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
 -- A crash of the server empties it, and a replica has none of its rows: the row with the empty hash is missing then.
 CREATE UNLOGGED TABLE replay_signatures (
-    hash        BYTEA  PRIMARY KEY,
-    expires_at  BIGINT NOT NULL
+    hash           BYTEA  PRIMARY KEY,
+    signed_at      BIGINT NOT NULL,
+    window_millis  BIGINT
 );
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 CREATE TABLE replay_mark (
     one    BIGINT PRIMARY KEY CHECK (one = 1),

@@ -198,14 +198,15 @@ CREATE TABLE rate_limits (
 
 CREATE INDEX rate_limits_by_age ON rate_limits (full_at);
 
--- The replay memory of all gateways. Rows are deleted soon after they have expired, except one: its hash is empty, and it
--- was lost if the others were. Of signatures with a time up to its expires_at, no one knows which were used.
+-- The replay memory of all gateways. Rows are deleted soon after the largest window, except one: its hash is empty, and
+-- it was lost if the others were. Of signatures with a time up to its signed_at, no one knows which were used.
 CREATE TABLE replay_signatures (
-    hash        BLOB    PRIMARY KEY, -- of application and signature
-    expires_at  INTEGER NOT NULL -- UTC milliseconds: the last one in which the signature is in the window
+    hash           BLOB    PRIMARY KEY, -- of application and signature
+    signed_at      INTEGER NOT NULL, -- UTC milliseconds: the signature's time
+    window_millis  INTEGER -- of the row with the empty hash: the largest window of all gateways
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX replay_signatures_by_age ON replay_signatures (expires_at);
+CREATE INDEX replay_signatures_by_age ON replay_signatures (signed_at);
 
 -- No signature with a later time was accepted; at most one row, which a crash does not lose.
 CREATE TABLE replay_mark (

@@ -91,7 +91,8 @@ pub(crate) struct UsedSign {
     hash: Hash,
     /// UTC milliseconds.
     signed_at: i64,
-    expires_at: i64,
+    /// Milliseconds after that time in which it is valid.
+    window: i64,
 }
 
 impl UsedSign {
@@ -104,12 +105,10 @@ impl UsedSign {
         let mut hash = Hash::default();
         let length = hash.len();
         hash.copy_from_slice(&context.finish().as_ref()[..length]);
-        let signed_at = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let window = i64::try_from(window.duration().as_millis()).unwrap_or(i64::MAX);
         Self {
             hash,
-            signed_at,
-            expires_at: signed_at.saturating_add(window),
+            signed_at: i64::try_from(time.as_millis()).unwrap_or(i64::MAX),
+            window: i64::try_from(window.duration().as_millis()).unwrap_or(i64::MAX),
         }
     }
 }

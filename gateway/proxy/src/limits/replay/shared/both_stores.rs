@@ -8,20 +8,21 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A signature that was made at `NOW` and so many milliseconds.
+/// A signature that was made at `NOW` and so many milliseconds, and is valid for a minute.
 fn sign(number: u16, offset: i64) -> UsedSign {
+    sign_within(60, number, offset)
+}
+
+/// The same, valid for so many seconds.
+fn sign_within(seconds: u64, number: u16, offset: i64) -> UsedSign {
     let text = format!("{number:032x}");
     let time = NOW.as_millis() + offset;
     let (sign, time) = (
         Sign::from_hex(text.as_bytes()).unwrap(),
         SignTime::try_from(time.to_string().as_bytes()).unwrap(),
     );
-    UsedSign::new(
-        AppId::new(7),
-        &sign,
-        time,
-        Window::from_seconds(60).unwrap(),
-    )
+    let window = Window::from_seconds(seconds).unwrap();
+    UsedSign::new(AppId::new(7), &sign, time, window)
 }
 
 /// What a crash of Postgres leaves.
@@ -110,6 +111,43 @@ async fn only_expired_signatures_are_deleted() {
     let (accepted, replayed) = (Ok(()), Err(ShareError::Replayed));
     let verdicts = rows.insert(&signs, NOW).await.unwrap();
     assert_eq!(verdicts, [accepted, replayed]);
+}
+
+#[tokio::test]
+async fn a_larger_window_at_one_gateway_allows_no_replay_of_what_others_have_accepted() {
+    let test = TestStore::chosen();
+    let store = test.open().await;
+    let (mut minute, mut larger) = (Rows::new(store.clone()), Rows::new(store.clone()));
+    let after = |seconds| NOW.plus(Duration::from_secs(seconds));
+    let [deleted, kept, used] = [(1, 0), (2, 11_000), (3, 80_000)];
+    let of_minute = [deleted, kept].map(|(number, offset)| sign(number, offset));
+    minute.insert(&of_minute, NOW).await.unwrap();
+    assert_eq!(delete_expired(&store, after(80)).await.unwrap(), 1);
+    // From now on, rows stay for the larger window, and what was too old for the smaller one counts as lost.
+    let of_larger = |(number, offset)| sign_within(300, number, offset);
+    let (lost, replayed) = (Err(ShareError::Lost), Err(ShareError::Replayed));
+    let old = [deleted, (4, 20_000), (5, 20_001), kept].map(of_larger);
+    let verdicts = larger.insert(&old, after(80)).await.unwrap();
+    assert_eq!(verdicts, [lost, lost, Ok(()), replayed]);
+    let used_at_minute = [sign(used.0, used.1)];
+    let verdicts = minute.insert(&used_at_minute, after(80)).await.unwrap();
+    assert_eq!(verdicts, [Ok(())]);
+    assert_eq!(delete_expired(&store, after(321)).await.unwrap(), 0);
+    let verdicts = larger.insert(&[of_larger(used)], after(321)).await.unwrap();
+    assert_eq!(verdicts, [replayed]);
+    // After a loss, a gateway with the smaller window begins.
+    lose_signatures(&store).await;
+    minute
+        .insert(&[sign(6, 400_000)], after(400))
+        .await
+        .unwrap();
+    let of_both = (7, 410_000);
+    let verdicts = larger
+        .insert(&[of_larger(of_both)], after(410))
+        .await
+        .unwrap();
+    assert_eq!(verdicts, [Ok(())]);
+    assert_eq!(delete_expired(&store, after(600)).await.unwrap(), 0);
 }
 
 #[tokio::test]

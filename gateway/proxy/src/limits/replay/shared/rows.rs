@@ -6,6 +6,9 @@
 //!
 //! That time cannot be the moment of the loss, since clients' clocks may be ahead. It is the mark, which the log has: no
 //! signature with a later time was accepted. Before the first one, a gateway moves the mark ahead by [`AHEAD`].
+//!
+//! The row with the empty hash also has the largest window of all gateways, for which rows are kept. A gateway with a
+//! larger one raises it. What was too old until then may be deleted, so it counts as lost.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -19,7 +22,7 @@ pub(super) type Hash = [u8; 16];
 /// The mark moves ahead by this. It is written once in that time; after a loss, signatures are rejected for as long.
 const AHEAD: Duration = Duration::from_secs(2);
 
-/// Rows stay for this long after they have expired: gateways' clocks may differ by it.
+/// Rows stay for this long after the largest window: gateways' clocks may differ by it.
 const CLOCK_MARGIN: Duration = Duration::from_secs(10);
 
 /// Maximum number of rows that one call of [`delete_expired`] deletes.
@@ -28,13 +31,19 @@ pub(super) const MAX_DELETED: usize = 2_000;
 /// Inserts signatures.
 pub(super) struct Rows {
     store: Store,
-    /// The mark is not before this time, in UTC milliseconds. 0: unknown, and the row without a hash may be missing.
+    /// The mark is not before this time, in UTC milliseconds.
     mark: i64,
+    /// Rows are kept for this window at least, in milliseconds. 0: the row without a hash may be missing.
+    window: i64,
 }
 
 impl Rows {
     pub(super) const fn new(store: Store) -> Self {
-        Self { store, mark: 0 }
+        Self {
+            store,
+            mark: 0,
+            window: 0,
+        }
     }
 
     /// Inserts signatures, atomically: of gateways with the same one, only one succeeds. Returns what became of each.
@@ -49,7 +58,7 @@ impl Rows {
     ) -> Result<Vec<Result<(), ShareError>>, StoreError> {
         // The second time, the row without a hash is there.
         for _ in 0..2 {
-            self.move_mark(signs, now).await?;
+            self.prepare(signs, now).await?;
             let new = self.insert_new(signs).await?;
             if new.len() == signs.len() {
                 return Ok(vec![Ok(()); signs.len()]);
@@ -71,20 +80,23 @@ impl Rows {
                 };
                 return Ok(signs.iter().map(verdict).collect());
             }
-            self.mark = 0;
+            (self.mark, self.window) = (0, 0);
         }
         Err(StoreError::Busy)
     }
 
-    /// Moves the mark, if one of these is after it. This is committed before any of them is accepted.
-    async fn move_mark(&mut self, signs: &[UsedSign], now: Timestamp) -> Result<(), StoreError> {
+    /// Adds the row without a hash, raises its window, and moves the mark, as far as these need it. This is committed before
+    /// any of them is accepted.
+    async fn prepare(&mut self, signs: &[UsedSign], now: Timestamp) -> Result<(), StoreError> {
+        let window = signs.iter().map(|sign| sign.window).max();
+        if let Some(window) = window.filter(|window| *window > self.window) {
+            self.begin(window, now).await?;
+            self.window = window;
+        }
         let latest = signs.iter().map(|sign| sign.signed_at).max();
         let Some(latest) = latest.filter(|latest| *latest > self.mark) else {
             return Ok(());
         };
-        if self.mark == 0 {
-            self.begin(now).await?;
-        }
         let mark = Timestamp::from_millis(latest).plus(AHEAD);
         let greatest = self.store.dialect("max", "greatest");
         let update = format!(
@@ -98,18 +110,19 @@ impl Rows {
 
     /// Inserts those that are not stored, and whose time is after the loss. Returns them.
     async fn insert_new(&self, signs: &[UsedSign]) -> Result<Vec<Hash>, StoreError> {
-        let none = self.empty_hash();
+        let (none, window) = (empty_hash(&self.store), self.window);
         let rows = signs.iter();
         let batch = Batch {
             // In the order of the hashes, so that gateways with the same signatures cannot deadlock.
             sql: format!(
-                "INSERT INTO replay_signatures (hash, expires_at) SELECT hash, expires_at FROM {{given}} \
-                 WHERE signed_at > (SELECT expires_at FROM replay_signatures WHERE hash = {none}) \
+                "INSERT INTO replay_signatures (hash, signed_at) SELECT hash, signed_at FROM {{given}} \
+                 WHERE signed_at > (SELECT signed_at FROM replay_signatures \
+                 WHERE hash = {none} AND window_millis >= {window}) \
                  ORDER BY hash ON CONFLICT DO NOTHING RETURNING hash"
             ),
-            columns: "hash bytea, signed_at bigint, expires_at bigint",
+            columns: "hash bytea, signed_at bigint",
             rows: rows
-                .map(|sign| values![&sign.hash, sign.signed_at, sign.expires_at])
+                .map(|sign| values![&sign.hash, sign.signed_at])
                 .collect(),
         };
         let inserted: Vec<(Hash,)> = self.store.write_batch(batch).await?;
@@ -121,7 +134,7 @@ impl Rows {
         let hashes = signs.iter().map(|sign| sign.hash.to_vec());
         let hashes = hashes.chain([Vec::new()]);
         let batch = Batch {
-            sql: "SELECT stored.hash, stored.expires_at FROM replay_signatures AS stored, {given} \
+            sql: "SELECT stored.hash, stored.signed_at FROM replay_signatures AS stored, {given} \
                   WHERE stored.hash = given.hash"
                 .to_owned(),
             columns: "hash bytea",
@@ -131,27 +144,38 @@ impl Rows {
     }
 
     /// Adds the row without a hash if it is missing: signatures with a time up to the mark may have been used. Without
-    /// a mark, none was.
-    async fn begin(&self, now: Timestamp) -> Result<(), StoreError> {
-        let (none, greatest) = (self.empty_hash(), self.store.dialect("max", "greatest"));
+    /// a mark, none was. If the row has a smaller window, signatures that are too old for that may be deleted.
+    async fn begin(&self, window: i64, now: Timestamp) -> Result<(), StoreError> {
+        let (none, greatest) = (
+            empty_hash(&self.store),
+            self.store.dialect("max", "greatest"),
+        );
         // At least now: a replica that was behind when it was promoted has an old mark.
         // `WHERE true`: otherwise, SQLite reads `ON` as a join's.
         let begin = format!(
-            "INSERT INTO replay_signatures (hash, expires_at) \
-             SELECT {none}, coalesce(max({greatest}(until, $1)), 0) FROM replay_mark WHERE true ON CONFLICT DO NOTHING"
+            "INSERT INTO replay_signatures AS stored (hash, signed_at, window_millis) \
+             SELECT {none}, coalesce(max({greatest}(until, $1)), 0), $2 FROM replay_mark WHERE true \
+             ON CONFLICT (hash) DO UPDATE SET window_millis = excluded.window_millis, \
+             signed_at = {greatest}(stored.signed_at, $1 - stored.window_millis) \
+             WHERE stored.window_millis < excluded.window_millis"
         );
-        self.store.execute(&begin, values![now]).await.map(drop)
-    }
-
-    fn empty_hash(&self) -> &'static str {
-        self.store.dialect("x''", "''::bytea")
+        let begun = self.store.execute(&begin, values![now, window]).await;
+        begun.map(drop)
     }
 }
 
-/// Deletes the oldest expired rows, [`MAX_DELETED`] at most. Returns their number.
+fn empty_hash(store: &Store) -> &'static str {
+    store.dialect("x''", "''::bytea")
+}
+
+/// Deletes the oldest rows that no window needs, [`MAX_DELETED`] at most. Returns their number.
 pub(super) async fn delete_expired(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
-    let old = "expires_at < $1 AND length(hash) > 0 ORDER BY expires_at";
-    let old = (old, values![now.minus(CLOCK_MARGIN)]);
+    let none = empty_hash(store);
+    let old = format!(
+        "signed_at < $1 - (SELECT window_millis FROM replay_signatures WHERE hash = {none}) \
+         AND length(hash) > 0 ORDER BY signed_at"
+    );
+    let old = (&*old, values![now.minus(CLOCK_MARGIN)]);
     store
         .delete_some(("replay_signatures", "hash"), old, MAX_DELETED)
         .await

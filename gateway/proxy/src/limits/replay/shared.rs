@@ -46,8 +46,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 /// After a failure, the store is not asked for so long.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Connections to the store: for the signatures, and to delete expired ones.
-const CONNECTIONS: usize = 2;
+/// Connections to the store: for the signatures, for the mark, and to delete expired rows.
+const CONNECTIONS: usize = 3;
 /// Interval of deletions, and the same while more is due: 20,000 a second for each gateway, in small pieces, since
 /// signatures wait for the same disk and processors.
 const DELETE_INTERVALS: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(100)];

@@ -97,6 +97,33 @@ async fn lost_rows_allow_no_replay_of_what_was_accepted() {
 }
 
 #[tokio::test]
+async fn the_mark_moves_before_signatures_need_it() {
+    let test = TestStore::chosen();
+    let store = test.open().await;
+    let mut rows = Rows::new(store.clone());
+    let mark = async || {
+        let read = "SELECT until FROM replay_mark";
+        let read = store.row::<(i64,)>(read, Vec::new()).await.unwrap();
+        read.map(|(until,)| until - NOW.as_millis())
+    };
+    rows.insert(&[sign(1, 0), sign(2, 1_000)], NOW)
+        .await
+        .unwrap();
+    assert_eq!(mark().await, Some(3_000));
+    rows.insert(&[sign(3, 2_000)], NOW).await.unwrap();
+    assert_eq!(mark().await, Some(3_000));
+    // No signature needs the next one yet.
+    rows.insert(&[sign(4, 2_001)], NOW).await.unwrap();
+    let moved = async { while mark().await == Some(3_000) {} };
+    timeout(Duration::from_secs(10), moved).await.unwrap();
+    assert_eq!(mark().await, Some(4_001));
+    // With clocks that are far ahead, one that has moved meanwhile is not enough.
+    let ahead = [sign(5, 3_500), sign(6, 50_000)];
+    rows.insert(&ahead, NOW).await.unwrap();
+    assert_eq!(mark().await, Some(52_000));
+}
+
+#[tokio::test]
 async fn only_expired_signatures_are_deleted() {
     let test = TestStore::chosen();
     let store = test.open().await;

@@ -13,14 +13,18 @@
 use std::{collections::HashSet, time::Duration};
 
 use signpost_store::{Batch, Store, StoreError, Timestamp, values};
+use tokio::task::JoinHandle;
 
 use super::{ShareError, UsedSign};
 
 /// Hash of an application and its signature.
 pub(super) type Hash = [u8; 16];
 
-/// The mark moves ahead by this. It is written once in that time; after a loss, signatures are rejected for as long.
+/// The mark moves ahead by this; after a loss, signatures are rejected for as long.
 const AHEAD: Duration = Duration::from_secs(2);
+
+/// The mark moves again once signatures are closer to it than this, in milliseconds. They do not wait for the disk then.
+const CLOSE: i64 = 1_000;
 
 /// Rows stay for this long after the largest window: gateways' clocks may differ by it.
 const CLOCK_MARGIN: Duration = Duration::from_secs(10);
@@ -33,6 +37,8 @@ pub(super) struct Rows {
     store: Store,
     /// The mark is not before this time, in UTC milliseconds.
     mark: i64,
+    /// The task that moves the mark, and returns the new one.
+    moving: Option<JoinHandle<Result<i64, StoreError>>>,
     /// Rows are kept for this window at least, in milliseconds. 0: the row without a hash may be missing.
     window: i64,
 }
@@ -42,6 +48,7 @@ impl Rows {
         Self {
             store,
             mark: 0,
+            moving: None,
             window: 0,
         }
     }
@@ -80,7 +87,7 @@ impl Rows {
                 };
                 return Ok(signs.iter().map(verdict).collect());
             }
-            (self.mark, self.window) = (0, 0);
+            (self.mark, self.moving, self.window) = (0, None, 0);
         }
         Err(StoreError::Busy)
     }
@@ -94,17 +101,21 @@ impl Rows {
             self.window = window;
         }
         let latest = signs.iter().map(|sign| sign.signed_at).max();
-        let Some(latest) = latest.filter(|latest| *latest > self.mark) else {
-            return Ok(());
-        };
-        let mark = Timestamp::from_millis(latest).plus(AHEAD);
-        let greatest = self.store.dialect("max", "greatest");
-        let update = format!(
-            "INSERT INTO replay_mark (one, until) VALUES (1, $1) ON CONFLICT (one) DO UPDATE \
-             SET until = {greatest}(replay_mark.until, excluded.until)"
-        );
-        self.store.execute(&update, values![mark]).await?;
-        self.mark = mark.as_millis();
+        while let Some(latest) = latest.filter(|latest| *latest > self.mark - CLOSE) {
+            let move_mark = || tokio::spawn(move_mark(self.store.clone(), latest));
+            let moving = self.moving.get_or_insert_with(move_mark);
+            let may_wait = latest <= self.mark;
+            if may_wait && !moving.is_finished() {
+                break;
+            }
+            let moved = moving.await.unwrap_or(Err(StoreError::Interrupted));
+            self.moving = None;
+            match moved {
+                Ok(mark) => self.mark = mark,
+                Err(_) if may_wait => break,
+                Err(cause) => return Err(cause),
+            }
+        }
         Ok(())
     }
 
@@ -162,6 +173,18 @@ impl Rows {
         let begun = self.store.execute(&begin, values![now, window]).await;
         begun.map(drop)
     }
+}
+
+/// Moves the mark ahead of a signature's time. Returns it.
+async fn move_mark(store: Store, latest: i64) -> Result<i64, StoreError> {
+    let mark = Timestamp::from_millis(latest).plus(AHEAD);
+    let greatest = store.dialect("max", "greatest");
+    let update = format!(
+        "INSERT INTO replay_mark (one, until) VALUES (1, $1) ON CONFLICT (one) DO UPDATE \
+         SET until = {greatest}(replay_mark.until, excluded.until)"
+    );
+    store.execute(&update, values![mark]).await?;
+    Ok(mark.as_millis())
 }
 
 fn empty_hash(store: &Store) -> &'static str {

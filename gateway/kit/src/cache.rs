@@ -75,7 +75,7 @@ impl LookupError for StoreError {
 
 /// The cache. Values must be cheap to clone: usually an `Arc`.
 ///
-/// A hit costs a look into a shard and two atomics. At most one lookup per key is in flight; all callers share its
+/// A hit costs a read lock and two atomics. At most one lookup per key is in flight; all callers share its
 /// result. A value that was read before a change and arrives after it is not cached.
 pub struct FeedCache<K, V, E> {
     settings: FeedCacheSettings,
@@ -163,7 +163,7 @@ where
         self.settings.entries
     }
 
-    /// Lookups so far, and the values now. Not for requests: it completes the cache's pending work.
+    /// Lookups so far, and the values now.
     pub fn status(&self) -> CacheStatus {
         CacheStatus {
             lookups: Arc::clone(&self.lookups),

@@ -1,8 +1,11 @@
 //! The cached values, and apart from them the keys that the store is known not to have.
 
-use std::hash::Hash;
+use std::hash::{Hash, RandomState};
 
-use moka::sync::Cache;
+use quick_cache::{
+    OptionsBuilder, UnitWeighter,
+    sync::{Cache, DefaultLifecycle, EntryAction, EntryResult},
+};
 
 use super::freshness::ReadAt;
 
@@ -18,9 +21,12 @@ pub(super) struct Entry<V> {
 
 /// Values and unknown keys have places of their own: so no stranger's key evicts a value.
 pub(super) struct Values<K, V> {
-    known: Cache<K, Entry<V>>,
-    unknown: Cache<K, Entry<V>>,
+    known: Entries<K, V>,
+    unknown: Entries<K, V>,
 }
+
+/// Hashed with a secret key, as strangers choose unknown keys.
+type Entries<K, V> = Cache<K, Entry<V>, UnitWeighter, RandomState>;
 
 impl<K, V> Values<K, V>
 where
@@ -29,7 +35,21 @@ where
 {
     /// No expiry by age: a stale value may be needed while the store does not answer.
     pub(super) fn new(entries: u64) -> Self {
-        let cache = |entries| Cache::builder().max_capacity(entries).build();
+        let cache = |entries: u64| {
+            let options = OptionsBuilder::new()
+                // Of several shards, one would be full before the cache is: all values that fit have to stay.
+                .shards(1)
+                .estimated_items_capacity(usize::try_from(entries).unwrap_or(usize::MAX))
+                .weight_capacity(entries)
+                .build()
+                .expect("a capacity is set");
+            Cache::with_options(
+                options,
+                UnitWeighter,
+                RandomState::new(),
+                DefaultLifecycle::default(),
+            )
+        };
         Self {
             known: cache(entries),
             unknown: cache(entries.min(MAX_UNKNOWN)),
@@ -52,35 +72,37 @@ where
             return;
         }
         // One atomic step for the key: of two reads that end together, the earlier must not overwrite the later.
-        cache.entry(key).and_upsert_with(|cached| match cached {
-            Some(cached) if cached.value().read_at > read_at => cached.into_value(),
-            _ => entry,
+        let inserted = cache.entry(&key, None, |_, cached| {
+            if cached.read_at <= read_at {
+                *cached = entry.clone();
+            }
+            EntryAction::Retain(())
         });
+        if let EntryResult::Vacant(place) = inserted {
+            // Fails if the key was invalidated meanwhile. Then nothing must be cached.
+            let _ = place.insert(entry);
+        }
         // After the insert: a caller in between finds an entry, and does not query the store.
-        other.invalidate(&key);
+        other.remove(&key);
     }
 
     pub(super) fn invalidate(&self, key: &K) {
-        self.known.invalidate(key);
-        self.unknown.invalidate(key);
+        self.known.remove(key);
+        self.unknown.remove(key);
     }
 
     pub(super) fn invalidate_all(&self) {
-        self.known.invalidate_all();
-        self.unknown.invalidate_all();
+        self.known.clear();
+        self.unknown.clear();
     }
 
     /// Up to `count` values.
     pub(super) fn iter(&self, count: usize) -> impl Iterator<Item = (K, Entry<V>)> {
-        let known = self.known.iter().take(count);
-        known.map(|(key, entry)| (*key, entry))
+        self.known.iter().take(count)
     }
 
-    /// The number of values and of unknown keys. Not for requests: it completes the pending work.
+    /// The number of values and of unknown keys.
     pub(super) fn count(&self) -> [u64; 2] {
-        [&self.known, &self.unknown].map(|cache| {
-            cache.run_pending_tasks();
-            cache.entry_count()
-        })
+        [&self.known, &self.unknown].map(|cache| cache.len() as u64)
     }
 }

@@ -223,6 +223,11 @@ impl<'d> ClosingWatch<'d> {
         }
     }
 
+    /// What it watches.
+    pub(crate) const fn drain(&self) -> &'d Drain {
+        self.drain
+    }
+
     /// Ready with the [`Drain::idle_delay`] in the closing phase. Must always be polled by the same task.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         if !self.is_registered {

@@ -1,6 +1,6 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{
@@ -15,12 +15,11 @@ use super::{
     stream::{ClientConnection, ReceiveOutcome},
 };
 use crate::{
-    config::Timeouts,
     downstream::current::{Current, Snapshot},
     request::{
         BodyLength, HeadLimits, Target,
         client::ConnectionInfo,
-        drain::{Beginning, ClosingWatch},
+        drain::{Beginning, ClosingWatch, Serving},
         rejection::Rejection,
     },
     serve::{
@@ -37,64 +36,113 @@ struct BadHead {
     received: Vec<u8>,
 }
 
+/// How long a connection that has served a request is ready for the next one, before it is idle.
+const READY_TIME: Duration = Duration::from_millis(100);
+
 /// Serves a client's connection until it ends, by the gateway of the current configuration. `beginning` ends with the
 /// first head.
 ///
-/// Each turn reads one head and serves its request to the end. What the client sends ahead waits in the connection's
-/// buffer, so responses keep the order of their requests. A stop finds the connection in one of two places: waiting for a
-/// head, which `closing` ends, or serving, after which the response asks the client to close.
+/// A stop finds the connection in one of two places: waiting for a head, which `closing` ends, or serving, after which the
+/// response asks the client to close.
 pub(crate) async fn serve_connection<S: Stream>(
     current: &ArcSwap<Gateway>,
     stream: S,
     client: Box<ConnectionInfo>,
     beginning: Beginning,
 ) {
-    let mut beginning = Some(beginning);
     let mut current = Current::new(current, client);
     let gateway = &current.get().gateway;
-    let state = Arc::clone(&gateway.state);
-    let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
+    let (state, bounds) = (Arc::clone(&gateway.state), &gateway.policy.bounds);
+    let mut connection = ClientConnection::new(stream, bounds.send());
+    let mut life = Life {
+        beginning: Some(beginning),
+        idle_until: Instant::now() + bounds.timeouts.head,
+        requests: 0,
+    };
     let closing = pin!(state.drain.closing());
     let mut closing = ClosingWatch::new(&state.drain, closing);
-    // Before its first head, a connection has the timeout for heads; then the one for idle connections.
-    let mut is_first = true;
-    let mut requests = 0;
     loop {
-        let request = read(&mut current, &mut connection, is_first, &mut closing).await;
-        // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the last.
-        let _serving = state.drain.begin_serving();
+        let received = connection.receive_next(life.idle_until, &mut closing);
+        if received.await != ReceiveOutcome::Received {
+            return;
+        }
+        // Boxed: an idle connection has no room for requests. One that goes on at once keeps the box.
+        let requests = serve_requests(&mut current, &mut connection, &mut closing, &mut life);
+        // A stop waits until the guard is dropped: until the connection is closed.
+        let Some((end, _serving)) = Box::pin(requests).await else {
+            continue;
+        };
+        return match end {
+            AfterResponse::Close => connection.close().await,
+            AfterResponse::CloseLingering => connection.close_lingering().await,
+            AfterResponse::KeepAlive | AfterResponse::Abort => {}
+        };
+    }
+}
+
+/// What lasts as long as a connection.
+struct Life {
+    /// Until the first head.
+    beginning: Option<Beginning>,
+    /// Before its first head, a connection has the timeout for heads; then the one for idle connections.
+    idle_until: Instant,
+    requests: u64,
+}
+
+/// Serves requests, the first of which has begun to arrive, until the connection ends; `None` once it is idle.
+///
+/// Each turn reads one head and serves its request to the end. What the client sends ahead waits in the connection's
+/// buffer, so responses keep the order of their requests.
+async fn serve_requests<'d, S: Stream>(
+    current: &mut Current<'_>,
+    connection: &mut ClientConnection<S>,
+    closing: &mut ClosingWatch<'d>,
+    life: &mut Life,
+) -> Option<(AfterResponse, Serving<'d>)> {
+    let drain = closing.drain();
+    loop {
+        let request = read(current, connection, life.idle_until, closing).await;
+        let serving = drain.begin_serving();
         // After the line above: between both guards, a stop would find nothing in flight and end the process.
-        drop(beginning.take());
+        drop(life.beginning.take());
         let next = match request {
             Ok(Some((mut request, snapshot))) => {
-                requests += 1;
-                request.is_last |= requests >= snapshot.max_requests;
-                exchange(snapshot, &mut connection, &request).await
+                life.requests += 1;
+                request.is_last |= life.requests >= snapshot.max_requests;
+                exchange(snapshot, connection, &request).await
             }
-            Ok(None) => return,
-            Err(bad_head) => reject_bad_head(current.get(), &mut connection, &bad_head).await,
+            Ok(None) => AfterResponse::Abort,
+            Err(bad_head) => reject_bad_head(current.get(), connection, &bad_head).await,
         };
-        match next {
-            AfterResponse::KeepAlive => is_first = false,
-            AfterResponse::Close => return connection.close().await,
-            AfterResponse::CloseLingering => return connection.close_lingering().await,
-            AfterResponse::Abort => return,
+        if next != AfterResponse::KeepAlive {
+            return Some((next, serving));
+        }
+        drop(serving);
+        let now = Instant::now();
+        life.idle_until = now + current.get().gateway.policy.bounds.timeouts.idle;
+        if connection.ahead().is_empty() {
+            let deadline = life.idle_until.min(now + READY_TIME);
+            match connection.receive_next(deadline, closing).await {
+                ReceiveOutcome::Received => {}
+                ReceiveOutcome::TimedOut => return None,
+                ReceiveOutcome::Ended => {
+                    return Some((AfterResponse::Abort, drain.begin_serving()));
+                }
+            }
         }
     }
 }
 
-/// Reads the next head; it may already have arrived with the last request. `None` if the client disconnected or a
-/// timeout passed.
+/// Reads the next head, whose first bytes must arrive until `deadline`. `None` if the client disconnected or a timeout
+/// passed.
 ///
 /// The request uses the configuration that was current when its first bytes arrived.
 async fn read<'r, S: Stream>(
     current: &'r mut Current<'_>,
     connection: &mut ClientConnection<S>,
-    is_first: bool,
+    deadline: Instant,
     closing: &mut ClosingWatch<'_>,
 ) -> Result<Option<(ReadHead, &'r Snapshot)>, BadHead> {
-    let Timeouts { head, idle, .. } = current.get().gateway.policy.bounds.timeouts;
-    let deadline = Instant::now() + if is_first { head } else { idle };
     let mut reading = HeadProgress::default();
     loop {
         if connection.ahead().is_empty() {

@@ -13,8 +13,9 @@ use crate::{
     rounds::Effort,
 };
 
-/// The cases in which memory is measured: one for each transport with keep-alive connections.
-const MEASURED: [Case; 3] = [Case::W1, Case::W8, Case::W10];
+/// The cases in which memory is measured: one for each transport with keep-alive connections, and one with many
+/// applications.
+const MEASURED: [Case; 4] = [Case::W1, Case::W3, Case::W8, Case::W10];
 
 /// Requests before memory is measured.
 const WARM_UP: u64 = 20_000;

@@ -208,8 +208,9 @@ fn memory(results: &Results) -> String {
     for memory in &results.memory {
         let _ = write!(
             text,
-            "| {} | {} | {} |",
+            "| {} | {}, {} | {} |",
             memory.contestant.title(),
+            memory.case,
             memory.case.transport().title(),
             mebibytes(memory.idle_kib)
         );

@@ -70,6 +70,15 @@ const LAST: &str = "BREW /pot HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 const FORM: &str =
     "POST /x HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\n";
 
+#[tokio::test]
+async fn an_idle_connection_has_no_room_for_a_request() {
+    let current = current("127.0.0.1:1");
+    let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    let beginning = Arc::new(Drain::new()).begin_connection();
+    let idle = serve_connection(&current, Script::new([]), client, beginning);
+    assert!(size_of_val(&idle) < 1536, "{} bytes", size_of_val(&idle));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_serves_several_requests_in_pieces_of_any_size() {
     let all = [REJECTED, "\r\n", REJECTED, LAST].concat();

@@ -96,7 +96,7 @@ pub(crate) async fn serve_connection<S: Stream + 'static>(
         let (timeouts, mut limits) = (bounds.timeouts, bounds.connections);
         limits.requests = snapshot.max_requests;
         Begun {
-            future: serve_stream(snapshot, stream, timer, &meter, in_flight),
+            future: Box::pin(serve_stream(snapshot, stream, timer, &meter, in_flight)),
             timeouts,
             limits,
         }
@@ -122,7 +122,8 @@ type Served<'d> = (Timer, InFlight<'d>);
 
 /// A stream that is served from now on, and the settings that its connection has by the same configuration.
 struct Begun<F> {
-    future: F,
+    /// Boxed here, since it is large: each move would copy it.
+    future: Pin<Box<F>>,
     timeouts: Timeouts,
     limits: ConnectionLimits,
 }
@@ -170,7 +171,7 @@ async fn serve_stream<'d>(
 struct Serving<'d, S: Stream, F> {
     /// `None` once it has ended. Its streams end by themselves.
     connection: Option<Connection<MeteredStream<S>, Bytes>>,
-    streams: FuturesUnordered<F>,
+    streams: FuturesUnordered<Pin<Box<F>>>,
     /// Streams whose last bytes may still wait for the socket.
     served: Vec<InFlight<'d>>,
     timers: Vec<Timer>,

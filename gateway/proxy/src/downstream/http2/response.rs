@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pingora::protocols::http::date::get_cached_date;
+use signpost_protocol::header::{RATELIMIT, X_REQUEST_ID};
 
 use crate::{
     request::{BodyLength, client::ResponseHead},
@@ -20,19 +21,21 @@ pub(crate) fn response_head<'f>(
     let mut response = Response::new(());
     *response.status_mut() =
         StatusCode::from_u16(head.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut map = HeaderMap::with_capacity(USUAL_FIELDS);
+    let (mut map, mut has_date) = (HeaderMap::with_capacity(USUAL_FIELDS), false);
     for (name, value) in fields {
         // The parser of responses allows nothing that these types do not.
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        let (Ok(name), Ok(mut value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
         else {
             continue;
         };
+        value.set_sensitive(differs(&name));
+        has_date |= name == header::DATE;
         // The parser's limit of fields is far below the map's.
         let _ = map.try_append(name, value);
     }
-    if !map.contains_key(header::DATE)
-        && let Ok(date) = HeaderValue::from_bytes(get_cached_date().as_bytes())
-    {
+    if !has_date && let Ok(mut date) = HeaderValue::from_bytes(get_cached_date().as_bytes()) {
+        date.set_sensitive(true);
         map.insert(header::DATE, date);
     }
     if let BodyLength::Known(length) = head.body {
@@ -40,6 +43,12 @@ pub(crate) fn response_head<'f>(
     }
     *response.headers_mut() = map;
     response
+}
+
+/// Whether a field has another value in nearly each response. It is not indexed then: it would evict the others from the
+/// connection's table, and the `h2` crate would compare each response's value with all that the table has.
+fn differs(name: &HeaderName) -> bool {
+    [header::DATE, X_REQUEST_ID, RATELIMIT].contains(name)
 }
 
 #[cfg(test)]
@@ -66,6 +75,7 @@ mod tests {
         assert_eq!(map["x-bytes"].as_bytes(), b"\xff\t");
         assert_eq!(map["content-length"], "7");
         assert!(map["date"].to_str().unwrap().ends_with(" GMT"));
+        assert!(map["date"].is_sensitive() && !map["x-acme"].is_sensitive());
         let cookies: Vec<_> = map.get_all("set-cookie").iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"]);
     }
@@ -77,8 +87,10 @@ mod tests {
             reason: b"",
             body: BodyLength::Unknown,
         };
-        let response = response_head(head, [(&b"Date"[..], &b"today"[..])].into_iter());
+        let fields = [(&b"Date"[..], &b"today"[..]), (b"X-Request-Id", b"7")];
+        let response = response_head(head, fields.into_iter());
         let map = response.headers();
+        assert!(map["date"].is_sensitive() && map["x-request-id"].is_sensitive());
         let dates: Vec<_> = map.get_all("date").iter().collect();
         assert_eq!(dates, ["today"]);
         assert!(!map.contains_key("content-length"));

@@ -12,6 +12,7 @@
 //! | [`usage`] | processor time by process |
 //! | [`proof`] | that a contestant does the work |
 //! | [`rounds`] | processor time, throughput, latency |
+//! | [`ramp`] | throughput, latency and processor time at 10 to 100 % of load |
 //! | [`instructions`] | instructions in user space |
 //! | [`memory`] | resident memory |
 //! | [`machine`] | the machine: its set-up and description |
@@ -31,6 +32,7 @@ pub mod memory;
 pub mod process;
 pub mod progress;
 pub mod proof;
+pub mod ramp;
 pub mod report;
 pub mod requests;
 pub mod rounds;

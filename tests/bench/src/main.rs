@@ -17,6 +17,7 @@ use bench::{
     fleet::Fleet,
     instructions, machine, memory,
     progress::print_line,
+    ramp,
     report::{self, Results},
     rounds::{self, Effort},
     train,
@@ -68,6 +69,10 @@ struct Run {
     /// Measures briefly, only to check that everything works: the figures mean nothing.
     #[arg(long)]
     quick: bool,
+    /// Measures only throughput, latency and processor time at 10 to 100 % of load: nginx, HAProxy and Signpost, in W1
+    /// and W2 unless others are named.
+    #[arg(long)]
+    ramp: bool,
     /// Does not count instructions (callgrind).
     #[arg(long)]
     no_instructions: bool,
@@ -142,7 +147,13 @@ fn execute(command: Command) -> anyhow::Result<()> {
 fn measure(run: &Run) -> anyhow::Result<()> {
     ensure!(run.rounds > 0, "--rounds: found 0; allowed: 1 or more");
     let started = Instant::now();
-    let (cases, contestants) = (run.choice.cases(), run.choice.contestants());
+    let (mut cases, mut contestants) = (run.choice.cases(), run.choice.contestants());
+    if run.ramp && run.choice.cases.is_empty() {
+        cases = ramp::CASES.into();
+    }
+    if run.ramp && run.choice.contestants.is_empty() {
+        contestants = ramp::CONTESTANTS.into();
+    }
     let environment = run.choice.environment()?;
     let effort = if run.quick {
         Effort::quick(run.rounds)
@@ -152,16 +163,31 @@ fn measure(run: &Run) -> anyhow::Result<()> {
     print_line("starting the contestants and proving that they do the work")?;
     let mut fleet = Fleet::new(&environment)?;
     fleet.start_all(&environment, &contestants, &cases)?;
-    let series = rounds::measure(&fleet, &contestants, &cases, &effort)?;
-    let memory = if run.no_memory {
+    let series = if run.ramp {
+        Vec::new()
+    } else {
+        rounds::measure(&fleet, &contestants, &cases, &effort)?
+    };
+    let memory = if run.no_memory || run.ramp {
         Vec::new()
     } else {
         memory::measure(&fleet, &environment, &contestants, &cases, &effort)?
     };
-    let instructions = if run.no_instructions {
+    let instructions = if run.no_instructions || run.ramp {
         Vec::new()
     } else {
         instructions::count(&fleet, &environment, &contestants, &cases, &effort)?
+    };
+    let ramp = if run.ramp {
+        ramp::measure(&fleet, &contestants, &cases, &effort)?
+    } else if run.quick {
+        // Enough to check that it works.
+        let in_ramp = |one: &Contestant| ramp::CONTESTANTS.contains(one);
+        let some: Vec<_> = contestants.iter().copied().filter(in_ramp).collect();
+        cases.retain(|case| ramp::CASES.contains(case));
+        ramp::measure(&fleet, &some, &cases, &effort)?
+    } else {
+        Vec::new()
     };
     fleet.stop_all()?;
     let results = Results {
@@ -172,6 +198,7 @@ fn measure(run: &Run) -> anyhow::Result<()> {
         series,
         instructions,
         memory,
+        ramp,
         seconds: started.elapsed().as_secs(),
     };
     write!(io::stdout(), "{}", report::markdown(&results))?;

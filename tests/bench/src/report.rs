@@ -19,6 +19,7 @@ use crate::{
     machine::Machine,
     memory::Memory,
     progress::print_line,
+    ramp::Step,
     rounds::{Effort, Sample, Series},
 };
 
@@ -39,6 +40,8 @@ pub struct Results {
     pub instructions: Vec<Instructions>,
     /// Resident memory.
     pub memory: Vec<Memory>,
+    /// The ramp, by case, load and contestant.
+    pub ramp: Vec<Step>,
     /// Duration of the run in seconds.
     pub seconds: u64,
 }
@@ -81,7 +84,9 @@ impl Results {
 
     /// The cases that were measured.
     pub fn cases(&self) -> Vec<Case> {
-        let is_measured = |case: &Case| self.series.iter().any(|series| series.case == *case);
+        let ramp = self.ramp.iter().map(|step| &step.series);
+        let cases: Vec<_> = self.series.iter().chain(ramp).map(|one| one.case).collect();
+        let is_measured = |case: &Case| cases.contains(case);
         Case::ALL.into_iter().filter(is_measured).collect()
     }
 
@@ -93,17 +98,26 @@ impl Results {
     }
 }
 
-/// Writes `results.md`, `results.svg` and `results.json` into a folder.
+/// Writes `results.md`, `results.svg` and `results.json` into a folder; of a ramp alone, `ramp.md` and `ramp.json`.
 ///
 /// # Errors
 ///
 /// When they cannot be written.
 pub fn write(results: &Results, folder: &Path) -> anyhow::Result<()> {
-    let raw = serde_json::to_string_pretty(results)?;
+    let raw = serde_json::to_string_pretty(results)? + "\n";
+    let mut files = if results.series.is_empty() {
+        vec![("ramp.json", raw)]
+    } else {
+        vec![("results.json", raw), ("results.svg", chart::svg(results))]
+    };
+    let tables = files[0].0.replace("json", "md");
+    files.push((&tables, markdown(results)));
     fs::create_dir_all(folder)
-        .and_then(|()| fs::write(folder.join("results.md"), markdown(results)))
-        .and_then(|()| fs::write(folder.join("results.svg"), chart::svg(results)))
-        .and_then(|()| fs::write(folder.join("results.json"), raw + "\n"))
+        .and_then(|()| {
+            files
+                .iter()
+                .try_for_each(|(name, text)| fs::write(folder.join(name), text))
+        })
         .with_context(|| format!("cannot write into {}", folder.display()))?;
     Ok(print_line(&format!("written to {}", folder.display()))?)
 }

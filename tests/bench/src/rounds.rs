@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
 use crate::{
@@ -32,6 +33,8 @@ pub struct Effort {
     pub counted: u64,
     /// Numbers of idle connections at which memory is measured.
     pub idle: [usize; 2],
+    /// Distance between the rates of the ramp, in per cent of the load.
+    pub ramp_step: u64,
 }
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -48,6 +51,7 @@ impl Effort {
             calibration: Duration::from_millis(500),
             counted: 2000,
             idle: [1000, 10_000],
+            ramp_step: 10,
         }
     }
 
@@ -60,6 +64,7 @@ impl Effort {
             calibration: Duration::from_millis(100),
             counted: 500,
             idle: [100, 1000],
+            ramp_step: 50,
         }
     }
 }
@@ -150,7 +155,11 @@ pub fn measure(
 
 /// Finds how many requests each closed loop needs, and the fixed rate that every contestant can serve: half of the
 /// slowest one's throughput.
-fn calibrate(
+///
+/// # Errors
+///
+/// When a response is not as expected.
+pub(crate) fn calibrate(
     fleet: &Fleet,
     contestants: &[Contestant],
     case: Case,
@@ -214,13 +223,17 @@ fn sample(
     let served = load.closed(Until::Requests(series.requests))?;
     let used = target.process.cpu_time()?.saturating_sub(before);
     let latencies = load.open(at_rate, series.rate)?;
-    let quantile = |quantile| latencies.value_at_quantile(quantile) as f64 / 1000.0;
     Ok(Sample {
         cpu_us: used.as_secs_f64() * 1e6 / served.requests as f64,
         a_second: served.requests as f64 / served.elapsed.as_secs_f64(),
-        p50_us: quantile(0.5),
-        p99_us: quantile(0.99),
+        p50_us: quantile(&latencies, 0.5),
+        p99_us: quantile(&latencies, 0.99),
     })
+}
+
+/// A quantile of latencies in nanoseconds, in microseconds.
+pub(crate) fn quantile(latencies: &Histogram<u64>, quantile: f64) -> f64 {
+    latencies.value_at_quantile(quantile) as f64 / 1000.0
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::{
     case::{Case, Transport},
     contestant::Contestant,
     instructions::TRACED_FACTOR,
+    ramp::Step,
     rounds::{Sample, median},
 };
 
@@ -17,15 +18,22 @@ pub fn markdown(results: &Results) -> String {
         text += "**Measured with --quick: these figures mean nothing.**\n\n";
     }
     text += &about(results);
-    text += &cpu(results);
-    text += &targets_table(results);
+    if !results.series.is_empty() {
+        text += &cpu(results);
+        text += &targets_table(results);
+    }
     if !results.instructions.is_empty() {
         text += &instructions(results);
     }
-    text += &throughput(results);
-    text += &latency(results);
+    if !results.series.is_empty() {
+        text += &throughput(results);
+        text += &latency(results);
+    }
     if !results.memory.is_empty() {
         text += &memory(results);
+    }
+    if !results.ramp.is_empty() {
+        text += &ramp(results);
     }
     text
 }
@@ -38,11 +46,17 @@ fn about(results: &Results) -> String {
         .map(|case| format!("| {case} | {} | {} |\n", case.title(), connections(*case)))
         .collect();
     let effort = &results.effort;
+    let (closed, open) = (effort.closed.as_secs_f64(), effort.open.as_secs_f64());
+    let round = match results.series.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; in each, a closed loop of about {closed:.1} s, then {open:.1} s at a fixed rate"
+        ),
+    };
     format!(
         "`{}`, {}, in {} minutes. {} × {}, {}, Linux {}. {}.\n\n\
-         {}. Loopback, keep-alive, access log off. Medians of {} interleaved rounds; \
-         in each, a closed loop of about {:.1} s, then {:.1} s at a fixed rate. Every response is checked. Before, every \
-         contestant was proven to do the work.\n\n\
+         {}. Loopback, keep-alive, access log off. Medians of {} interleaved rounds{round}. \
+         Every response is checked. Before, every contestant was proven to do the work.\n\n\
          | case | load | connections |\n| --- | --- | --- |\n{cases}\n",
         machine.command,
         machine.date,
@@ -59,8 +73,6 @@ fn about(results: &Results) -> String {
             ),
         },
         effort.rounds,
-        effort.closed.as_secs_f64(),
-        effort.open.as_secs_f64(),
     )
 }
 
@@ -220,6 +232,34 @@ fn memory(results: &Results) -> String {
         text += "\n";
     }
     text
+}
+
+fn ramp(results: &Results) -> String {
+    let mut text = format!(
+        "## Ramp to saturation\n\n\
+         Each contestant gets the same rates for {:.1} s. 100 % is the highest throughput of any of them in a closed loop. Latency \
+         in microseconds, from the moment at which a request was due: once a contestant serves less than the rate, requests \
+         wait. CPU is the processor time of the proxy's own processes, in per cent of one processor. \\* forwards without \
+         verifying.\n\n\
+         | | load | requests a second | | served a second | p50 | p99 | CPU % |\n\
+         | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n",
+        results.effort.open.as_secs_f64()
+    );
+    for Step { percent, series } in &results.ramp {
+        let (case, contestant) = (series.case, series.contestant);
+        let of_processor = series.median(|sample| sample.cpu_us * sample.a_second) / 10_000.0;
+        let _ = writeln!(
+            text,
+            "| {case} | {percent} % | {} | {}{} | {:.0} | {} | {} | {of_processor:.0} |",
+            series.rate,
+            contestant.title(),
+            star(contestant, case),
+            series.median(|sample| sample.a_second),
+            three_digits(series.median(|sample| sample.p50_us)),
+            three_digits(series.median(|sample| sample.p99_us)),
+        );
+    }
+    text + "\n"
 }
 
 /// A table with a row for each contestant and a column for each case, without empty rows and columns.

@@ -12,6 +12,7 @@ use crate::{
     instructions::Instructions,
     machine::Machine,
     memory::Memory,
+    ramp::Step,
     rounds::{Effort, Sample, Series},
 };
 
@@ -82,6 +83,10 @@ fn results() -> Results {
             idle_kib: 18 * 1024,
             connected: vec![(1000, 40 * 1024), (10_000, 255 * 1024)],
         }],
+        ramp: vec![Step {
+            percent: 90,
+            series: series(nginx, Case::W2, [30.0, 25.0, 35.0]),
+        }],
         seconds: 61,
     }
 }
@@ -123,6 +128,7 @@ fn tables_have_figures_ratios_and_stars() {
         "| Signpost | 59.0k |",
         "| Signpost | HTTP | 18.0 | 40.0 | 255 |",
         "W1 5000/s, W2 5000/s, W11 5000/s.",
+        "| W2 | 90 % | 5000 | nginx, map\\* | 20000 | 100 | 900 | 60 |",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }

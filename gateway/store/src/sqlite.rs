@@ -25,6 +25,7 @@ pub mod changes;
 mod log_mark;
 mod migrate;
 mod pool;
+mod queue;
 mod statements;
 mod writer;
 

@@ -69,7 +69,7 @@ struct Run {
     /// Measures briefly, only to check that everything works: the figures mean nothing.
     #[arg(long)]
     quick: bool,
-    /// Measures only throughput, latency and processor time at 10 to 100 % of load: nginx, HAProxy and Signpost, in W1
+    /// Measures only throughput, latency and processor time at 10 to 100 % of load: nginx, `HAProxy` and Signpost, in W1
     /// and W2 unless others are named.
     #[arg(long)]
     ramp: bool,

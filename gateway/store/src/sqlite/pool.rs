@@ -17,7 +17,7 @@ use url::Url;
 
 use super::{
     log_mark::{NextCheckpoint, log_of},
-    writer::Queue,
+    queue::Queue,
 };
 use crate::{
     StoreError,

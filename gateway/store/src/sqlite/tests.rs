@@ -154,11 +154,14 @@ fn a_file_system_without_room_for_some_pages_is_full() {
     }
 }
 
+/// The work of a write.
+type Work = Box<dyn FnOnce(&Connection) -> rusqlite::Result<i64> + Send>;
+
 /// Has writes wait for the lock, one after the other; returns their results.
 async fn queued(
     folder: &Folder,
     database: &SqliteDatabase,
-    writes: Vec<Box<dyn FnOnce(&Connection) -> rusqlite::Result<i64> + Send>>,
+    writes: Vec<Work>,
 ) -> Vec<Result<i64, StoreError>> {
     let lock = Connection::open(folder.file()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -5,16 +5,18 @@
 //! stay.
 
 use std::{
-    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::{sync::oneshot, time::timeout_at};
 
-use super::pool::Pool;
+use super::{
+    pool::Pool,
+    queue::{Queue, Tell},
+};
 use crate::StoreError;
 
 /// Limit on the writes of a transaction.
@@ -22,80 +24,6 @@ const GROUP: usize = 64;
 
 /// A transaction takes no further write after this time: its first one waits for the commit.
 const GROUP_TIME: Duration = Duration::from_millis(10);
-
-/// Tells the caller of a write whether it was committed.
-type Tell = Box<dyn FnOnce(Result<(), StoreError>)>;
-
-/// Runs a write in the transaction, or ends it with an error; with SQLite's error, if it had one.
-type Run = Box<
-    dyn FnOnce(Result<&mut Transaction<'_>, StoreError>) -> (Tell, Option<rusqlite::Error>) + Send,
->;
-
-/// The writes that wait.
-#[derive(Default)]
-pub(super) struct Queue(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    writes: VecDeque<Write>,
-    next_id: u64,
-    has_leader: bool,
-}
-
-struct Write {
-    id: u64,
-    deadline: Instant,
-    run: Run,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of writes that wait.
-    pub(super) fn len(&self) -> usize {
-        self.lock().writes.len()
-    }
-
-    /// Whether a leader works, with a connection.
-    pub(super) fn has_leader(&self) -> bool {
-        self.lock().has_leader
-    }
-
-    /// Adds a write; returns its id, and whether it needs a leader.
-    fn push(&self, deadline: Instant, run: Run) -> (u64, bool) {
-        let mut waiting = self.lock();
-        let id = waiting.next_id;
-        waiting.next_id += 1;
-        waiting.writes.push_back(Write { id, deadline, run });
-        (id, !std::mem::replace(&mut waiting.has_leader, true))
-    }
-
-    fn pop(&self) -> Option<Write> {
-        self.lock().writes.pop_front()
-    }
-
-    /// Removes a write that has not begun; whether it was one.
-    fn remove(&self, id: u64) -> bool {
-        let writes = &mut self.lock().writes;
-        let position = writes.iter().position(|write| write.id == id);
-        position.and_then(|at| writes.remove(at)).is_some()
-    }
-
-    /// Ends the leader's work, unless writes wait.
-    fn rest(&self) -> bool {
-        let mut waiting = self.lock();
-        waiting.has_leader = !waiting.writes.is_empty();
-        !waiting.has_leader
-    }
-}
-
-impl std::fmt::Debug for Queue {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Queue({})", self.len())
-    }
-}
 
 /// A caller that waits for its write. If it leaves before the write has begun, the write is not run.
 struct Caller<'p> {
@@ -115,7 +43,7 @@ struct Leader(Option<Arc<Pool>>);
 impl Drop for Leader {
     fn drop(&mut self) {
         if let Some(pool) = &self.0 {
-            pool.queue.lock().has_leader = false;
+            pool.queue.leader_left();
         }
     }
 }

@@ -126,7 +126,7 @@ fn tables_have_figures_ratios_and_stars() {
         "| Signpost | 14.0 (0.70) | 15.0 (0.75) | 44.0 (1.10) |",
         "| W11 | W2 over HTTP/2 | 16, 8 streams each |",
         "| Signpost | 59.0k |",
-        "| Signpost | HTTP | 18.0 | 40.0 | 255 |",
+        "| Signpost | W1, HTTP | 18.0 | 40.0 | 255 |",
         "W1 5000/s, W2 5000/s, W11 5000/s.",
         "| W2 | 90 % | 5000 | nginx, map\\* | 20000 | 100 | 900 | 60 |",
     ] {

@@ -46,8 +46,7 @@ pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed
      WHERE state_hash = $1 AND status = 'pending' AND expires_at + 0 > $3 AND cookie_hash = $2 \
          AND provider IS NOT DISTINCT FROM $6";
 
-pub(super) const UNCLAIM: &str =
-    "DELETE FROM logins WHERE state_hash = $1 AND mode || '' = 'redirect' AND status = 'exchanging'";
+pub(super) const UNCLAIM: &str = "DELETE FROM logins WHERE state_hash = $1 AND mode || '' = 'redirect' AND status = 'exchanging'";
 
 // The second condition lets a repetition succeed: the response to the first try may have been lost.
 pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \

@@ -2,7 +2,6 @@
 
 use std::{thread, time::Duration};
 
-
 use super::*;
 use crate::{sqlite::tests::Folder, testing::PROGRAM};
 

@@ -104,7 +104,7 @@ impl StopSignals {
 #[cfg(test)]
 mod tests {
     use std::{
-        env, fs,
+        env, fs, hint,
         process::Command,
         sync::atomic::{AtomicBool, Ordering},
     };
@@ -130,7 +130,11 @@ mod tests {
             end_at_signals(false).unwrap();
             // A busy machine delays the thread.
             for _ in 0..32 {
-                thread::spawn(|| while !CAN_END.load(Ordering::Relaxed) {});
+                thread::spawn(|| {
+                    while !CAN_END.load(Ordering::Relaxed) {
+                        hint::spin_loop();
+                    }
+                });
             }
             let mut signals = StopSignals::listen().unwrap();
             kill_process(getpid(), Number::TERM).unwrap();

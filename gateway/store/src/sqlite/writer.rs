@@ -38,12 +38,15 @@ impl Drop for Caller<'_> {
 }
 
 /// The leader. A runtime that ends drops it before its work begins: the next write then has another one.
-struct Leader(Option<Arc<Pool>>);
+struct Leader {
+    pool: Arc<Pool>,
+    is_done: bool,
+}
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        if let Some(pool) = &self.0 {
-            pool.queue.leader_left();
+        if !self.is_done {
+            self.pool.queue.leader_left();
         }
     }
 }
@@ -72,9 +75,12 @@ impl Pool {
         };
         let (id, needs_leader) = self.queue.push(deadline, Box::new(run));
         let queue = &self.queue;
-        let caller = Caller { queue, id };
+        let _caller = Caller { queue, id };
         if needs_leader {
-            let leader = Leader(Some(Arc::clone(self)));
+            let leader = Leader {
+                pool: Arc::clone(self),
+                is_done: false,
+            };
             tokio::task::spawn_blocking(move || lead(leader));
         }
         let received = match timeout_at(deadline.into(), &mut outcome).await {
@@ -83,7 +89,6 @@ impl Pool {
             Err(_) => outcome.await,
             Ok(received) => received,
         };
-        drop(caller);
         received.map_err(|_| StoreError::Interrupted)?
     }
 
@@ -138,19 +143,11 @@ impl Pool {
 }
 
 fn lead(mut leader: Leader) {
-    let pool = leader.0.take().expect("taken once");
-    let mut leader = Leader(Some(Arc::clone(&pool)));
-    loop {
-        let told = pool.write_group();
+    while !leader.is_done {
+        let told = leader.pool.write_group();
         // Before the callers are told: their next call must find the connection free.
-        let is_done = pool.queue.rest();
-        if is_done {
-            leader.0 = None;
-        }
+        leader.is_done = leader.pool.queue.rest();
         told.into_iter().for_each(|tell| tell());
-        if is_done {
-            return;
-        }
     }
 }
 

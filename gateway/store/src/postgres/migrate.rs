@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tokio_postgres::{Client, Transaction, types::Type};
+use tokio_postgres::{Client, Transaction, error::SqlState, types::Type};
 
 use super::{
     connect::{is_in_use, within},
@@ -34,7 +34,7 @@ pub(super) const LEASE: &str = "INSERT INTO migrations (owner, number, name, sql
 /// The row is never committed, but it still makes others wait.
 const END_LEASE: &str = "DELETE FROM migrations WHERE owner = 'lease'";
 
-const HISTORY: &str = "CREATE TABLE IF NOT EXISTS migrations (
+pub(super) const HISTORY: &str = "CREATE TABLE IF NOT EXISTS migrations (
     owner       TEXT        NOT NULL,
     number      BIGINT      NOT NULL,
     name        TEXT        NOT NULL,
@@ -90,6 +90,7 @@ pub(super) async fn migrate(
                 );
             }
             Ok(Done::Leased) => {}
+            Err(SchemaError::Store(cause)) if is_created(&cause) && attempts.next().is_some() => {}
             Err(SchemaError::Failed { cause, .. } | SchemaError::Store(cause))
                 if is_in_use(&cause) && attempts.next().is_some() => {}
             Err(cause) => {
@@ -101,6 +102,12 @@ pub(super) async fn migrate(
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// Whether another process has created the table of migrations in this moment: `IF NOT EXISTS` reads before it writes.
+pub(super) fn is_created(cause: &StoreError) -> bool {
+    let created = [&SqlState::DUPLICATE_TABLE, &SqlState::DUPLICATE_OBJECT];
+    matches!(cause, StoreError::Postgres(cause) if cause.sql_state().is_some_and(|state| created.contains(&state)))
 }
 
 /// How an attempt ended.

@@ -76,7 +76,18 @@ async fn of_ten_concurrent_starts_one_migrates() {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 1));
 }
 
-/// Without advisory locks, which a pooler or an engine may not have.
+/// A table is a type, too, which the other process may have created already.
+#[tokio::test]
+async fn a_start_waits_for_the_table_that_another_one_is_creating() {
+    let store = TestStore::postgres();
+    let session = open(&store).await.session().await.unwrap();
+    store.administer("DROP TABLE migrations; CREATE DOMAIN migrations AS BIGINT");
+    for (statement, is_created) in [(migrate::HISTORY, true), (migrate::LEASE, false)] {
+        let error = session.execute(statement, &[]).await.unwrap_err();
+        assert_eq!(migrate::is_created(&error), is_created, "{error:?}");
+    }
+}
+
 /// Until a statement waits for a lock.
 async fn wait_for_blocked_statement(session: &Session) {
     let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
@@ -91,6 +102,7 @@ async fn wait_for_blocked_statement(session: &Session) {
     }
 }
 
+/// Without advisory locks, which a pooler or an engine may not have.
 #[tokio::test]
 async fn a_migration_waits_for_one_of_another_owner_until_its_transaction_ends() {
     let store = TestStore::postgres();

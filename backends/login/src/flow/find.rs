@@ -73,8 +73,11 @@ impl BrowserRequest<'_> {
     pub(super) async fn seen(&self) -> Result<Option<StoredLogin>, LoginError> {
         let state = self.state()?;
         let seen = self.service.state.logins.seen(state.hash());
-        match seen.filter(|login| login.state == state && self.service.now() < login.expires_at) {
-            Some(login) => self.stored(login).await.map(Some),
+        let is_open = |login: &Arc<Login>| {
+            login.state == state && ensure_pending(login, self.service.now()).is_ok()
+        };
+        match seen.filter(is_open) {
+            Some(login) => self.stored(Arc::unwrap_or_clone(login)).await.map(Some),
             None => Ok(None),
         }
     }

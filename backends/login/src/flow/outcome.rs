@@ -159,7 +159,7 @@ pub(super) async fn store_completion(
 ) -> Result<BrowserOutcome, LoginError> {
     let lifetimes = &service.config.lifetimes;
     let complete = |ticket| Outcome::Complete {
-        account: account.id,
+        account: account.clone(),
         created,
         ticket,
     };
@@ -228,7 +228,7 @@ async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result
     Ok(true)
 }
 
-/// Stores the outcome of the login, and returns when it was stored.
+/// Stores the outcome of the login, and returns when it ended.
 async fn store_outcome(
     service: &Service,
     login: &Login,
@@ -237,25 +237,29 @@ async fn store_outcome(
     let claim_ttl = service.config.lifetimes.claim;
     let timeouts = ClaimTimeouts::for_store(&service.config.store);
     let (store, state) = (&service.state.logins, login.state.hash());
-    let mut at = service.now();
+    let finished_at = service.now();
     let finish = || {
         // Read for each try: with the time of the first, a claim that has ended since would still seem valid.
-        at = service.now();
+        let at = service.now();
         let times = FinishTimes {
+            finished_at,
             at,
             deadline: timeouts.store_deadline(login, at),
             claimable_until: at.plus(claim_ttl),
         };
-        let stored = store.finish(state, outcome.clone(), times);
-        async {
+        let (stored, outcome) = (store.finish(state, outcome.clone(), times), &outcome);
+        async move {
             let stored = stored.await;
+            if let Ok(true) = stored {
+                store.see_finished(login, outcome, times);
+            }
             // Also after an error: the outcome may be stored, and only the response lost.
             service.state.waiters.wake(state);
             stored
         }
     };
     if retry_store(service, finish).await? {
-        Ok(at)
+        Ok(finished_at)
     } else {
         // The claim has ended, or may end before the outcome is stored. `/check` reports the login as failed then.
         Err(LoginError::LoginExpired)

@@ -1,6 +1,6 @@
 //! Returns the outcome of a login to the client: repeatedly for a token, once for a ticket.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use signpost_protocol::{app::AppId, challenge::Challenge};
 
@@ -99,6 +99,12 @@ pub(crate) async fn check(
     let waiter = (!wait.is_zero()).then(subscribe).flatten();
     let mut deadline = tokio::time::Instant::now() + wait;
     loop {
+        if let Some((login, result)) = issue_seen(service, &token, application).await? {
+            return Ok(Check {
+                status: CheckStatus::Complete(Box::new(result)),
+                expires_in: login.responds_until().seconds_from(service.now()),
+            });
+        }
         // Subscribed before the store is read, so that no change in between is missed.
         let woken = waiter.as_ref().map(Waiter::woken);
         let login = find_polling_login(service, &token, application).await?;
@@ -115,7 +121,8 @@ pub(crate) async fn check(
                     Progress::Failed(reason) => CheckStatus::Failed(reason.as_str()),
                     Progress::Expired => CheckStatus::Expired,
                     Progress::Complete(completion) => {
-                        let result = issue_derived(service, &token, &login, completion).await?;
+                        let (result, _) =
+                            issue_derived(service, &token, &login, completion).await?;
                         CheckStatus::Complete(Box::new(result))
                     }
                 };
@@ -144,7 +151,10 @@ pub(crate) async fn redeem_token(
     let login = find_polling_login(service, &token, application).await?;
     match login.progress(service.now()) {
         Progress::Pending { .. } => Err(LoginError::LoginPending),
-        Progress::Complete(completion) => issue_derived(service, &token, &login, completion).await,
+        Progress::Complete(completion) => {
+            let (result, _) = issue_derived(service, &token, &login, completion).await?;
+            Ok(result)
+        }
         Progress::Failed(reason) => Err(reason.into()),
         Progress::Expired => Err(LoginError::LoginExpired),
     }
@@ -179,25 +189,48 @@ async fn find_polling_login(
 ) -> Result<Login, LoginError> {
     let login = service.state.logins.find(&token.hash()).await?;
     // A token of another application is unknown, not forbidden: so its existence is not revealed.
-    let is_match = |login: &Login| {
-        login.application == application && matches!(login.mode, Mode::Polling { .. })
-    };
-    login.filter(is_match).ok_or(LoginError::LoginUnknown)
+    let login = login.filter(|login| is_polling_of(login, application));
+    login.ok_or(LoginError::LoginUnknown)
+}
+
+fn is_polling_of(login: &Login, application: AppId) -> bool {
+    login.application == application && matches!(login.mode, Mode::Polling { .. })
+}
+
+/// Issues the credential of a login that this process has just completed, in one statement. `None` if it knows of no such
+/// login, or the store does not any more, or has issued the credential before: then the login must be found.
+async fn issue_seen(
+    service: &Service,
+    token: &LoginToken,
+    application: AppId,
+) -> Result<Option<(Arc<Login>, LoginResult)>, LoginError> {
+    let (logins, state) = (&service.state.logins, token.hash());
+    let seen = logins.seen(&state);
+    if let Some(login) = seen.filter(|login| is_polling_of(login, application))
+        && let Progress::Complete(completion) = login.progress(service.now())
+    {
+        logins.forget(&state);
+        let (result, is_new) = issue_derived(service, token, &login, completion).await?;
+        return Ok(is_new.then_some((login, result)));
+    }
+    Ok(None)
 }
 
 /// Issues the credential of a polling login. It is stored only now, since it is derived from the token, which only the client
-/// has. It is the same each time and from each backend, and if it was revoked, it stays revoked.
+/// has. It is the same each time and from each backend, and if it was revoked, it stays revoked. Returns also whether this
+/// call has stored it.
 async fn issue_derived(
     service: &Service,
     token: &LoginToken,
     login: &Login,
     completion: &Completion,
-) -> Result<LoginResult, LoginError> {
+) -> Result<(LoginResult, bool), LoginError> {
     let credential = token.credential();
     let new = new_credential(service, completion, login, &credential);
     // Not retried: the client asks again, and gets the same credential.
-    try_store(service, service.state.credentials.insert(new)).await?;
-    Ok(result(service, completion.clone(), &credential))
+    let is_new = try_store(service, service.state.credentials.insert(new)).await?;
+    let result = result(service, completion.clone(), &credential);
+    Ok((result, is_new))
 }
 
 /// Issues a random credential. The client cannot request it again, so the store is retried.

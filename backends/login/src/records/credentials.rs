@@ -126,7 +126,8 @@ impl Credentials {
 
     /// Inserts a login's first credential. If the login has one already, nothing changes: a renewed one stays renewed, a
     /// revoked one revoked. If an operator has ended the user's logins since the outcome was read, nothing is inserted.
-    pub(crate) async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
+    /// Returns whether it was.
+    pub(crate) async fn insert(&self, credential: NewCredential) -> Result<bool, StoreError> {
         let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at)";
         let outcome =
             "FROM logins WHERE state_hash = $7 AND status = 'complete' AND claimable_until > 0";
@@ -156,7 +157,7 @@ impl Credentials {
         if let Some(state) = credential.outcome {
             values.extend(values![&state]);
         }
-        self.store.execute(&insert, values).await.map(drop)
+        Ok(self.store.execute(&insert, values).await? == 1)
     }
 
     /// Renews a credential; `None` if it is not valid any more. A repetition writes nothing, and has the same result.

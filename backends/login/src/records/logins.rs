@@ -32,7 +32,7 @@ pub(crate) use self::{
 };
 use crate::{
     config::{PassedOn, ProviderName},
-    records::accounts::{Account, AccountId},
+    records::accounts::Account,
 };
 
 /// A login.
@@ -215,7 +215,7 @@ pub(crate) enum Outcome {
     /// The user is logged in.
     Complete {
         /// The user's account.
-        account: AccountId,
+        account: Account,
         /// Whether this login created the account.
         created: bool,
         /// For a redirect login with `return_to`: the ticket, and when it expires.
@@ -228,6 +228,9 @@ pub(crate) enum Outcome {
 /// The times of an outcome to store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FinishTimes {
+    /// When the login ended: the same for each try.
+    pub(crate) finished_at: Timestamp,
+    /// When this try begins.
     pub(crate) at: Timestamp,
     /// Latest time at which the write can take effect. The claim must end later.
     pub(crate) deadline: Timestamp,

@@ -84,6 +84,7 @@ async fn claim_redirect(logins: &Logins, login: &Login) -> bool {
 /// The times of an outcome that is stored at once.
 fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
     FinishTimes {
+        finished_at: at,
         at,
         deadline: at,
         claimable_until,
@@ -238,7 +239,7 @@ async fn the_first_outcome_is_final_and_claimable_for_a_while() {
     );
     let account = store.account("user").await;
     let complete = Outcome::Complete {
-        account: account.id,
+        account: account.clone(),
         created: true,
         ticket: None,
     };
@@ -266,11 +267,17 @@ async fn storing_the_same_outcome_again_succeeds() {
     let account = store.account("user").await;
     let ticket = Ticket::generate().hash(None);
     let complete = |created| Outcome::Complete {
-        account: account.id,
+        account: account.clone(),
         created,
         ticket: Some((ticket, later(60))),
     };
-    let finish = |outcome, at| logins.finish(&state, outcome, times(later(at), later(at + 120)));
+    let finish = |outcome, at| {
+        let times = FinishTimes {
+            finished_at: NOW,
+            ..times(later(at), later(at + 120))
+        };
+        logins.finish(&state, outcome, times)
+    };
     assert!(finish(complete(true), 0).await.unwrap());
     assert!(matches!(
         logins
@@ -309,7 +316,7 @@ async fn an_outcome_that_an_operator_has_ended_yields_no_credential() {
         assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
         let account = store.account("user").await;
         let complete = || Outcome::Complete {
-            account: account.id,
+            account: account.clone(),
             created: false,
             ticket: None,
         };
@@ -342,6 +349,31 @@ async fn an_outcome_that_an_operator_has_ended_yields_no_credential() {
 }
 
 #[tokio::test]
+async fn a_completed_login_is_remembered_for_its_client() {
+    let store = TestStore::new().await;
+    let logins = store.stores().logins;
+    let complete = Outcome::Complete {
+        account: store.account("user").await,
+        created: true,
+        ticket: None,
+    };
+    let failed = Outcome::Failed(FailureReason::AccessDenied);
+    let (login, times) = (polling(), times(NOW, later(120)));
+    let state = login.state.hash();
+    logins.see_finished(&login, &failed, times);
+    assert!(logins.seen(state).is_none());
+    logins.see_finished(&login, &complete, times);
+    let seen = logins.seen(state).unwrap();
+    assert!(matches!(seen.progress(NOW), Progress::Complete(completion) if completion.created));
+    assert!(matches!(seen.progress(later(120)), Progress::Expired));
+    logins.forget(state);
+    assert!(logins.seen(state).is_none());
+    let by_ticket = redirect();
+    logins.see_finished(&by_ticket, &complete, times);
+    assert!(logins.seen(by_ticket.state.hash()).is_none());
+}
+
+#[tokio::test]
 async fn expired_logins_are_swept_up_to_the_limit() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
@@ -364,7 +396,7 @@ async fn a_redirect_login_that_was_not_completed_is_swept_when_it_expires() {
     }
     let account = store.account("user").await;
     let outcome = Outcome::Complete {
-        account: account.id,
+        account: account.clone(),
         created: true,
         ticket: None,
     };

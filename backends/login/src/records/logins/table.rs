@@ -50,7 +50,7 @@ pub(super) const UNCLAIM: &str = "DELETE FROM logins WHERE state_hash = $1 AND m
 
 // The second condition lets a repetition succeed: the response to the first try may have been lost.
 pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \
-         ticket_hash = $6, ticket_until = $7, finished_at = coalesce(finished_at, $8), claimable_until = $9 \
+         ticket_hash = $6, ticket_until = $7, finished_at = $8, claimable_until = $9 \
      WHERE state_hash = $1 AND ((status = 'exchanging' AND claimed_until > $10) \
          OR (status = $2 AND claimable_until > 0 AND reason IS NOT DISTINCT FROM $3 AND account_id IS NOT DISTINCT FROM $4))";
 
@@ -75,7 +75,7 @@ fn keep(from: &str, [hash, lifetime, login]: [&str; 3]) -> String {
     )
 }
 
-/// How many pending logins a process remembers, some 500 bytes each, and for how long.
+/// How many polling logins a process remembers, some 500 bytes each, and for how long.
 const SEEN: u64 = 10_000;
 const SEEN_FOR: Duration = Duration::from_secs(60);
 
@@ -84,7 +84,7 @@ const SEEN_FOR: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct Logins {
     store: Store,
-    /// The pending logins of browsers that this process has served, as it has last seen them.
+    /// The polling logins of browsers that this process has served, as it has last seen them: pending, or just completed.
     seen: Cache<StateHash, Arc<Login>>,
 }
 
@@ -97,17 +97,41 @@ impl Logins {
         }
     }
 
-    /// A pending polling login as this process has last seen it, which spares a read. Another process may have changed it
-    /// since: so it is good for nothing but a conditional write, before which it must be found if that changes nothing.
-    pub(crate) fn seen(&self, state: &StateHash) -> Option<Login> {
-        self.seen.get(state).map(|login| Login::clone(&login))
+    /// A polling login as this process has last seen it, which spares a read. Another process may have changed it since: so
+    /// it is good for nothing but a conditional write. If that changes nothing, the login must be found.
+    pub(crate) fn seen(&self, state: &StateHash) -> Option<Arc<Login>> {
+        self.seen.get(state)
     }
 
-    /// Remembers a pending polling login.
+    /// Remembers a polling login.
     fn see(&self, login: Login) {
-        if let (Mode::Polling { .. }, Status::Pending) = (&login.mode, &login.status) {
+        if let Mode::Polling { .. } = &login.mode {
             self.seen.insert(*login.state.hash(), Arc::new(login));
         }
+    }
+
+    /// Remembers how [`Self::finish`] has ended a login: the client of a completed one asks next.
+    pub(crate) fn see_finished(&self, login: &Login, outcome: &Outcome, times: FinishTimes) {
+        if let Outcome::Complete {
+            account, created, ..
+        } = outcome
+        {
+            let status = Status::Complete(Completion {
+                account: account.clone(),
+                created: *created,
+                finished_at: times.finished_at,
+                claimable_until: times.claimable_until,
+            });
+            self.see(Login {
+                status,
+                ..login.clone()
+            });
+        }
+    }
+
+    /// Forgets a login: what [`Self::seen`] had of it is used.
+    pub(crate) fn forget(&self, state: &StateHash) {
+        self.seen.invalidate(state);
     }
 
     /// Inserts a login: a polling login as it begins, a redirect login as a callback claims it; `false` if another callback
@@ -160,7 +184,9 @@ impl Logins {
         state: &StateHash,
     ) -> Result<Option<Login>, StoreError> {
         let login = self.find(state).await?;
-        if let Some(login) = &login {
+        if let Some(login) = login.as_ref()
+            && let Status::Pending = login.status
+        {
             self.see(login.clone());
         }
         Ok(login)
@@ -208,7 +234,7 @@ impl Logins {
             claim.claimable_until,
             provider.map(ProviderName::as_str),
         ];
-        self.seen.invalidate(state);
+        self.forget(state);
         Ok(self.store.execute(CLAIM, values).await? == 1)
     }
 
@@ -235,7 +261,7 @@ impl Logins {
                     account,
                     created,
                     ticket,
-                } => ("complete", None, Some(account.get()), *created, *ticket),
+                } => ("complete", None, Some(account.id.get()), *created, *ticket),
                 Outcome::Failed(reason) => ("failed", Some(reason.as_str()), None, false, None),
             };
             values![
@@ -246,7 +272,7 @@ impl Logins {
                 created,
                 ticket.as_ref().map(|(hash, _)| hash.as_bytes()),
                 ticket.map(|(_, until)| until),
-                times.at,
+                times.finished_at,
                 times.claimable_until,
                 deadline,
             ]

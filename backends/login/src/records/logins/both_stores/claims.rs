@@ -54,6 +54,7 @@ async fn an_outcome_whose_deadline_is_after_the_claims_end_is_rejected() {
     let denied = || Outcome::Failed(FailureReason::AccessDenied);
     let finish = |deadline| {
         let times = FinishTimes {
+            finished_at: later(24),
             at: later(24),
             deadline: later(deadline),
             claimable_until: later(144),

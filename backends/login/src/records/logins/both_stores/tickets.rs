@@ -153,7 +153,7 @@ async fn finished_with_ticket(store: &TestStore, logins: &Logins) -> Ticket {
     assert!(claim(logins, &state, &cookie.hash(), NOW).await);
     let account = store.account("user").await;
     let outcome = Outcome::Complete {
-        account: account.id,
+        account: account.clone(),
         created: true,
         ticket: Some((ticket.hash(None), later(60))),
     };

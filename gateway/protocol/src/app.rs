@@ -75,10 +75,11 @@ pub fn ident_hint(sent: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(sent);
     let bare = text.trim_matches(|letter: char| "<>{}[]$%\"'".contains(letter));
     let length = text.len();
-    // Imported idents have other forms, and any length. One with four dashes is a UUID.
+    // Imported idents have other forms, and any length. One can be a UUID.
     let is_generated = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         && text.contains(|letter: char| letter.is_ascii_uppercase());
-    let is_key = length > 31 && check_strength(&text).is_ok() && text.matches('-').count() != 4;
+    let is_uuid = bare.len() == 36 && bare.matches('-').count() == 4;
+    let is_key = length > 31 && check_strength(&text).is_ok() && !is_uuid;
     if length == 0 {
         "hint_app_empty"
     } else if UNREAD
@@ -241,6 +242,10 @@ mod tests {
             (&"0123456789abcdef".repeat(4), "hint_app_key"),
             (
                 "TjYf6H0-n3Zx_Qm4Vb8sKdWc1LpRg9EuAiO7tYhJx5w",
+                "hint_app_key",
+            ),
+            (
+                "TjYf6H0-n3Zx-Qm4V-8sKdWc1L-Rg9EuAiO7tYhJx5w",
                 "hint_app_key",
             ),
             ("\"abcdefghIJKLmnop12345678\"", "hint_app_character"),

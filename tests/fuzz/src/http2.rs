@@ -1,6 +1,6 @@
 //! A connection of HTTP/2: its frames, its header blocks and the heads of its requests.
 
-use signpost_proxy::measured::{BodyLength, Frames, HeadLimits, Meter, Output, To};
+use signpost_proxy::measured::{BodyLength, Frames, HeadLimits, Meter, To};
 
 use crate::naive::{
     head::{Framing, Limits},
@@ -68,17 +68,8 @@ pub fn http2(input: &[u8]) -> bool {
     is_whole && !expected.heads.is_empty() && expected.heads.iter().all(|(_, head)| head.is_some())
 }
 
-/// What the `h2` crate reads.
-struct Passed(Vec<u8>);
-
-impl Output for Passed {
-    fn put(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-}
-
 fn read(input: &[u8], piece: usize) -> (Vec<u8>, Meter) {
-    let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Passed(Vec::new()));
+    let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
     for bytes in [PREFACE].into_iter().chain(input.chunks(piece.max(1))) {
         // The connection reads no more behind an error.
         if meter.failure().is_none() {
@@ -91,5 +82,5 @@ fn read(input: &[u8], piece: usize) -> (Vec<u8>, Meter) {
             );
         }
     }
-    (out.0.split_off(PREFACE.len()), meter)
+    (out.split_off(PREFACE.len()), meter)
 }

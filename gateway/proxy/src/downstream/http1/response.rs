@@ -63,15 +63,7 @@ pub(crate) fn write_head<'f>(
     out.push(b' ');
     out.extend_from_slice(head.reason);
     out.extend_from_slice(b"\r\n");
-    let mut has_date = false;
-    // Not a loop: it would ask each part of the chain anew for every field.
-    fields.for_each(|(name, value)| {
-        has_date |= name.eq_ignore_ascii_case(b"date");
-        write_line(out, name, value);
-    });
-    if !has_date {
-        write_line(out, b"Date", get_cached_date().as_bytes());
-    }
+    put_fields(fields, |name, value| write_line(out, name, value));
     // Also for HEAD: the length that a GET would have. RFC 9110 section 8.6.
     if let BodyLength::Known(length) = head.body {
         write_length(out, length);
@@ -84,6 +76,22 @@ pub(crate) fn write_head<'f>(
     }
     if framing != Framing::Held {
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Passes a response's fields to `put`, and `Date` if it is missing. RFC 9110 section 6.6.1.
+pub(crate) fn put_fields<'f>(
+    fields: impl Iterator<Item = NameAndValue<'f>>,
+    mut put: impl FnMut(&[u8], &[u8]),
+) {
+    let mut has_date = false;
+    // Not a loop: it would ask each part of the chain anew for every field.
+    fields.for_each(|(name, value)| {
+        has_date |= name.eq_ignore_ascii_case(b"date");
+        put(name, value);
+    });
+    if !has_date {
+        put(b"Date", get_cached_date().as_bytes());
     }
 }
 
@@ -104,18 +112,22 @@ pub(crate) fn write_chunk_size(out: &mut Vec<u8>, size: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
+fn write_number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(digits(&mut [0; 20], number));
+}
+
+/// The decimal digits of a number, written to the end of `space`.
+pub(crate) fn digits(space: &mut [u8; 20], mut number: u64) -> &[u8] {
+    let mut start = space.len();
     loop {
         start -= 1;
-        digits[start] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        space[start] = b'0' + u8::try_from(number % 10).unwrap_or_default();
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[start..]);
+    &space[start..]
 }
 
 #[cfg(test)]

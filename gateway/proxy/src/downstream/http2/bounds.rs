@@ -12,6 +12,10 @@ pub(crate) const MAX_STREAMS: u32 = 100;
 /// Heads that wait for the connection loop before the next read. One read can bring more.
 pub(crate) const MAX_WAITING_HEADS: usize = 16;
 
+/// Heads of responses that wait for the socket while a new stream is served. Those that are served then can add one each.
+/// The `h2` crate bounds the bytes of its frames, but writes only a few for each head, and no longer counts the stream.
+pub(crate) const MAX_WAITING_RESPONSES: usize = MAX_STREAMS as usize;
+
 /// Receive window of a stream, in bytes: what an upload moves in a round trip at most, so 2.5 MiB a second over 100 ms.
 pub(crate) const STREAM_WINDOW: u32 = 256 * 1024;
 

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::ending::Deadlines;
 use super::{
-    bounds::{GOAWAY_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
+    bounds::{GOAWAY_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, MAX_WAITING_RESPONSES, settings},
     exchange::Http2Exchange,
     head::StreamHead,
     meter::Meter,
@@ -117,8 +117,9 @@ struct NewStream {
     respond: SendResponse<Bytes>,
 }
 
-/// What a served stream leaves: its timer, and the guard that counts it until its last bytes were handed to the socket.
-type Served<'d> = (Timer, InFlight<'d>);
+/// What a served stream leaves: its timer, its id, and the guard that counts it until its last bytes were handed to the
+/// socket.
+type Served<'d> = (Timer, u32, InFlight<'d>);
 
 /// A stream that is served from now on, and the settings that its connection has by the same configuration.
 struct Begun<F> {
@@ -137,6 +138,7 @@ async fn serve_stream<'d>(
     in_flight: InFlight<'d>,
 ) -> Served<'d> {
     let Snapshot { gateway, peer, .. } = &*snapshot;
+    let id = stream.respond.stream_id().as_u32();
     let limits = &gateway.policy.bounds.requests.head;
     let send = gateway.policy.bounds.send();
     let exchange = |method: &[u8], length| {
@@ -164,7 +166,7 @@ async fn serve_stream<'d>(
             client
         }
     };
-    (client.end(), in_flight)
+    (client.end(), id, in_flight)
 }
 
 /// A connection that is served.
@@ -173,7 +175,7 @@ struct Serving<'d, S: Stream, F> {
     connection: Option<Connection<MeteredStream<S>, Bytes>>,
     streams: FuturesUnordered<Pin<Box<F>>>,
     /// Streams whose last bytes may still wait for the socket.
-    served: Vec<InFlight<'d>>,
+    served: Vec<(u32, InFlight<'d>)>,
     timers: Vec<Timer>,
     requests: u64,
     /// Those after a GOAWAY.
@@ -278,7 +280,9 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         if is_reset {
             return;
         }
-        let head = head.filter(|_| self.open_streams.has_room(open, &self.limits));
+        let has_room = self.open_streams.has_room(open, &self.limits)
+            && self.meter.waiting_responses() < MAX_WAITING_RESPONSES;
+        let head = head.filter(|_| has_room);
         let Some(head) = head else {
             respond.send_reset(Reason::REFUSED_STREAM);
             return;
@@ -307,12 +311,12 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Advances the streams. Returns whether one has ended.
     fn serve(&mut self, context: &mut Context<'_>) -> bool {
         let mut has_served = false;
-        while let Poll::Ready(Some((timer, in_flight))) =
+        while let Poll::Ready(Some((timer, id, in_flight))) =
             Pin::new(&mut self.streams).poll_next(context)
         {
             has_served = true;
             self.open_streams.end();
-            self.served.push(in_flight);
+            self.served.push((id, in_flight));
             if self.timers.len() < MAX_IDLE_TIMERS {
                 self.timers.push(timer);
             }

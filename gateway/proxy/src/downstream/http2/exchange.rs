@@ -10,7 +10,7 @@ use h2::{Reason, RecvStream, SendStream, server::SendResponse};
 use http::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::{meter::Meter, response::response_head};
+use super::{meter::Meter, response::header_block};
 use crate::{
     request::{
         BodyLength,
@@ -31,8 +31,8 @@ pub(crate) struct Http2Exchange<'c> {
     body: RecvStream,
     /// The response's body, once its head was sent.
     stream: Option<SendStream<Bytes>>,
-    /// The response's head; it is sent with the first piece.
-    head: Option<Response<()>>,
+    /// The header block of the response; it is sent with the first piece.
+    head: Option<Vec<u8>>,
     /// The length of the request's body, by its head.
     length: BodyLength,
     is_head: bool,
@@ -85,8 +85,9 @@ impl<'c> Http2Exchange<'c> {
         if let Some(head) = self.head.take() {
             // END_STREAM on the head saves an empty DATA frame.
             let is_whole = !self.has_body || (is_last && piece.is_empty());
-            let stream = self.respond.send_response(head, is_whole);
+            let stream = self.respond.send_response(Response::new(()), is_whole);
             self.stream = Some(stream.map_err(|_| Disconnected)?);
+            self.meter.send(self.respond.stream_id().as_u32(), head);
             self.progress = Progress::Sending;
             if is_whole {
                 self.set_finished();
@@ -257,7 +258,7 @@ impl Client for Http2Exchange<'_> {
     ) {
         self.has_body =
             !self.is_head && !matches!(head.body, BodyLength::None | BodyLength::Known(0));
-        self.head = Some(response_head(head, fields));
+        self.head = Some(header_block(head, fields));
     }
 
     async fn send(&mut self, piece: &[u8]) -> Result<(), Disconnected> {

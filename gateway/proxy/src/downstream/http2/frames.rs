@@ -15,10 +15,12 @@
 
 mod block;
 mod frame;
+mod responses;
 
 use h2::Reason;
 
 pub use self::frame::Output;
+pub(super) use self::responses::Responses;
 use self::{
     block::{Block, decode},
     frame::{FRAME_HEAD, FrameHead, flag, fragment, kind, put_frame},

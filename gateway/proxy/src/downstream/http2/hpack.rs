@@ -1,8 +1,9 @@
-//! HPACK, the decoding side: RFC 7541.
+//! HPACK: RFC 7541. Here its decoding side.
 //!
 //! Unlike the decoder of the `h2` crate it judges no field: a name or value that HTTP does not allow is a fault of its
 //! request, while the state that the connection's requests share goes on (RFC 9113 section 8.1.1).
 
+pub(super) mod encode;
 mod huffman;
 mod table;
 

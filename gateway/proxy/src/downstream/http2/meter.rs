@@ -41,6 +41,9 @@ pub struct Meter {
     /// Whether a read stopped for the budget.
     is_paused: AtomicBool,
     received: Mutex<Received>,
+    /// The header blocks of responses that the `h2` crate has not written yet, with their streams: one at most for each
+    /// stream that is served, or whose last bytes wait for the socket.
+    sent: Mutex<Vec<(u32, Vec<u8>)>>,
     written: AtomicU64,
     is_blocked: AtomicBool,
     is_shutting_down: AtomicBool,
@@ -114,6 +117,32 @@ impl Meter {
     fn received(&self) -> MutexGuard<'_, Received> {
         // Not poisoned: no code panics while it holds the lock.
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Vec<(u32, Vec<u8>)>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores the header block of a response, until the `h2` crate writes its frame.
+    pub(super) fn send(&self, stream: u32, block: Vec<u8>) {
+        self.sent().push((stream, block));
+    }
+
+    /// How many header blocks wait.
+    pub(super) fn waiting_responses(&self) -> usize {
+        self.sent().len()
+    }
+
+    /// The header block of a stream's response.
+    pub(super) fn take_sent(&self, stream: u32) -> Option<Vec<u8>> {
+        let mut sent = self.sent();
+        let place = sent.iter().position(|(id, _)| *id == stream)?;
+        let (_, block) = sent.swap_remove(place);
+        if sent.is_empty() {
+            // A connection that is idle keeps no room.
+            *sent = Vec::new();
+        }
+        Some(block)
     }
 
     /// Drops the heads that wait although no stream does: the `h2` crate has refused theirs. Returns whether that makes

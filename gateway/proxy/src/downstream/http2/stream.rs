@@ -1,4 +1,5 @@
-//! A client's stream below the `h2` crate: it reads frames by the meter's budget, and notes whether the client accepts bytes.
+//! A client's stream below the `h2` crate: it reads frames by the meter's budget, gives responses their heads, and notes
+//! whether the client accepts bytes.
 
 use std::{
     io::{self, IoSlice},
@@ -12,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
     bounds::MAX_LINGER_BYTES,
-    frames::{Frames, Output, To},
+    frames::{Frames, Output, Responses, To},
     head::StreamFault,
     meter::{Meter, NextRead},
 };
@@ -47,6 +48,7 @@ pub(crate) struct MeteredStream<S> {
     frames: Frames,
     /// What the `h2` crate had no room for.
     rest: Vec<u8>,
+    responses: Responses,
     is_shut_down: bool,
     /// Bytes read while closing, and after the shutdown.
     lingered: usize,
@@ -60,6 +62,7 @@ impl<S: Stream> MeteredStream<S> {
             meter,
             frames: Frames::new(limits),
             rest: Vec::new(),
+            responses: Responses::default(),
             is_shut_down: false,
             lingered: 0,
         }
@@ -119,15 +122,44 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
     }
 }
 
+impl<S: Stream> MeteredStream<S> {
+    /// Writes frames that wait, and this payload behind them. Ready once some of the payload was written; without a payload,
+    /// once no frame waits. Returns the number of its bytes.
+    fn poll_responses(
+        &mut self,
+        context: &mut Context<'_>,
+        payload: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Self {
+            stream, responses, ..
+        } = self;
+        loop {
+            let slices = [responses.waiting(), payload].map(IoSlice::new);
+            let from = usize::from(slices[0].is_empty());
+            if slices[from..].iter().all(|slice| slice.is_empty()) {
+                return Poll::Ready(Ok(0));
+            }
+            let wrote = Pin::new(&mut *stream).poll_write_vectored(context, &slices[from..]);
+            self.meter.note_write(&wrote);
+            let length = ready!(wrote)?;
+            if length == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let passed = responses.note_written(length);
+            if passed > 0 {
+                return Poll::Ready(Ok(passed));
+            }
+        }
+    }
+}
+
 impl<S: Stream> AsyncWrite for MeteredStream<S> {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.meter.note_write(&wrote);
-        wrote
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -135,9 +167,27 @@ impl<S: Stream> AsyncWrite for MeteredStream<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.meter.note_write(&wrote);
-        wrote
+        let (mut taken, mut payload) = (0, &[][..]);
+        for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+            if self.responses.is_payload(slice) {
+                payload = slice;
+                break;
+            }
+            if taken == 0 {
+                // At most one call's frames wait.
+                ready!(self.poll_responses(context, b""))?;
+            }
+            let Self {
+                responses, meter, ..
+            } = &mut *self;
+            responses.take(slice, meter)?;
+            taken += slice.len();
+        }
+        match self.poll_responses(context, payload) {
+            // They wait: the flush writes them.
+            Poll::Pending if taken > 0 => Poll::Ready(Ok(taken)),
+            wrote => wrote.map_ok(|passed| taken + passed),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -145,6 +195,7 @@ impl<S: Stream> AsyncWrite for MeteredStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_responses(context, b""))?;
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         self.meter.note_flush(&flushed);
         flushed

@@ -100,7 +100,11 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         match (self.meter.blocked_at(), self.deadlines.blocked) {
             (None, _) => {
                 self.deadlines.blocked = None;
-                self.served.clear();
+                for (id, _) in self.served.drain(..) {
+                    // Left if the stream was reset: the `h2` crate has written no head.
+                    self.meter.take_sent(id);
+                }
+                debug_assert!(!self.streams.is_empty() || self.meter.waiting_responses() == 0);
                 self.open_streams.release(self.streams.len());
             }
             // The client has taken nothing since, so the deadline stays. Each byte that it takes begins a new wait.

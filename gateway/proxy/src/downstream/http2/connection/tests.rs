@@ -50,9 +50,14 @@ struct Served {
 }
 
 fn serve(config: &str) -> Served {
+    serve_over(config, 64 * 1024)
+}
+
+/// Serves a connection that holds so many bytes in each direction.
+fn serve_over(config: &str, room: usize) -> Served {
     let current = current(config);
     let drain = Arc::clone(&current.load().state.drain);
-    let (stream, theirs) = tokio::io::duplex(64 * 1024);
+    let (stream, theirs) = tokio::io::duplex(room);
     let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     // Of another drain, so that `drain` counts requests alone.
     let beginning = Arc::new(Drain::new()).begin_connection();
@@ -127,18 +132,24 @@ const SETTINGS: u8 = 4;
 const RST_STREAM: u8 = 3;
 const HEADERS: u8 = 1;
 
+/// Kind and payload of each frame in these bytes.
+fn frames(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let [a, b, c, kind, _, _, _, _, _, after @ ..] = rest else {
+            return None;
+        };
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        let (payload, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some((*kind, payload))
+    })
+}
+
 /// The code of the last GOAWAY in these bytes.
 fn goaway_code(bytes: &[u8]) -> Option<u8> {
-    let mut found = None;
-    let mut rest = bytes;
-    while let [a, b, c, kind, _, _, _, _, _, after @ ..] = rest {
-        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
-        if *kind == GOAWAY {
-            found = Some(after[7]);
-        }
-        rest = after.get(length..)?;
-    }
-    found
+    let last = frames(bytes).filter(|(kind, _)| *kind == GOAWAY).last();
+    last.map(|(_, payload)| payload[7])
 }
 
 /// A PUT of `/`, which is rejected.
@@ -176,6 +187,59 @@ async fn requests_are_judged_by_the_usual_phases() {
     drop(client);
     driver.await.unwrap().unwrap();
     task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn responses_are_whole_on_narrow_connections_and_for_clients_without_a_table() {
+    for room in [64, 100, 1000] {
+        let Served { stream, .. } = serve_over(CONFIG, room);
+        let mut builder = client::Builder::new();
+        builder.header_table_size(0);
+        let (mut client, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+        let _driver = tokio::spawn(connection);
+        let sent: Vec<_> = (0..20)
+            .map(|_| client.send_request(request("PUT", "/"), true).unwrap().0)
+            .collect();
+        for response in sent {
+            let (parts, mut body) = response.await.unwrap().into_parts();
+            let mut bytes = Vec::new();
+            while let Some(piece) = body.data().await {
+                bytes.extend_from_slice(&piece.unwrap());
+            }
+            assert_eq!(parts.status, 405);
+            let length = parts.headers["content-length"].to_str().unwrap();
+            assert_eq!(length, bytes.len().to_string());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_has_few_responses_waiting() {
+    let mut served = serve_over(CONFIG, 1024);
+    // :method HEAD as a literal: the head ends the stream, so that the `h2` crate forgets it.
+    let head = |number: u32| {
+        frame(
+            HEADERS,
+            0x5,
+            2 * number + 1,
+            b"\x02\x04HEAD\x86\x84\x01\x01h",
+        )
+    };
+    let requests: Vec<u8> = (0..900).flat_map(head).collect();
+    let hello = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &requests].concat();
+    served.stream.write_all(&hello).await.unwrap();
+    // Nothing is read before all is sent.
+    served.stream.shutdown().await.unwrap();
+    let received = bytes_to_end(&mut served.stream).await;
+    let count = |kind| {
+        frames(&received)
+            .filter(|(found, _)| *found == kind)
+            .count()
+    };
+    let (answered, refused) = (count(HEADERS), count(RST_STREAM));
+    // Refused streams use up the budget, so not all 900 are.
+    assert!(answered <= 300 && refused > 300, "{answered} {refused}");
+    served.task.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,6 +32,12 @@ pub trait Output {
     fn put(&mut self, bytes: &[u8]);
 }
 
+impl Output for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// The head of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameHead {

@@ -10,12 +10,6 @@ const LIMITS: HeadLimits = HeadLimits {
     query: 64,
 };
 
-impl Output for Vec<u8> {
-    fn put(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-}
-
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_frame(&mut bytes, kind, flags, stream, payload);

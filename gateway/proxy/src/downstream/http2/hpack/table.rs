@@ -74,6 +74,38 @@ static STATIC: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
+/// Index of a status that the table has.
+pub(super) fn static_status(digits: &[u8]) -> Option<usize> {
+    (8..=14).find(|index| STATIC[index - 1].1 == digits)
+}
+
+/// Index of the name of a response's field, in any case.
+pub(super) fn static_index(name: &[u8]) -> Option<usize> {
+    // All names that are not only of requests, by their length.
+    let indices: &[usize] = match name.len() {
+        3 => &[21, 60],
+        4 => &[33, 59, 34, 45],
+        5 => &[22],
+        6 => &[54],
+        7 => &[8, 36, 52],
+        8 => &[46],
+        10 => &[55],
+        11 => &[53],
+        12 => &[31],
+        13 => &[24, 44, 18, 30],
+        14 => &[28],
+        16 => &[26, 27, 29, 61],
+        17 => &[57],
+        18 => &[48],
+        19 => &[25],
+        25 => &[56],
+        27 => &[20],
+        _ => &[],
+    };
+    let is_named = |index: &&usize| name.eq_ignore_ascii_case(STATIC[**index - 1].0);
+    indices.iter().find(is_named).copied()
+}
+
 /// An entry of a connection's table.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -151,5 +183,54 @@ impl DynamicTable {
         {
             self.size -= oldest.size();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names in the table that only requests have.
+    const OF_REQUESTS: [&str; 19] = [
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "accept",
+        "authorization",
+        "cookie",
+        "expect",
+        "from",
+        "host",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "if-unmodified-since",
+        "max-forwards",
+        "proxy-authorization",
+        "range",
+        "referer",
+        "user-agent",
+    ];
+
+    #[test]
+    fn names_of_responses_are_found_in_any_case() {
+        for (place, (name, _)) in STATIC.iter().enumerate().skip(14) {
+            let name = std::str::from_utf8(name).unwrap();
+            let expected = (!OF_REQUESTS.contains(&name)).then_some(place + 1);
+            assert_eq!(
+                static_index(name.to_uppercase().as_bytes()),
+                expected,
+                "{name}"
+            );
+        }
+        assert_eq!(
+            (static_index(b":status"), static_index(b"x-acme")),
+            (Some(8), None)
+        );
+        assert_eq!(
+            [b"200", b"500", b"502"].map(|digits| static_status(digits)),
+            [Some(8), Some(14), None]
+        );
     }
 }

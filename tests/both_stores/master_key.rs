@@ -9,7 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use end_to_end::{
@@ -236,7 +236,7 @@ async fn the_master_key_is_replaced_and_no_signed_request_is_rejected() {
 /// Two configurations that rotate in opposite directions, so that each run has work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_that_is_killed_at_any_moment_loses_nothing_and_is_completed_by_another_run() {
-    const KILLS: u32 = 100;
+    const KILLS: u32 = 50;
     let mut scene = Scene::start(1, 1500, SMALL_CACHE).await;
     let configs = [("to-new.toml", BOTH), ("to-old.toml", BACK)].map(|(name, keys)| {
         let path = scene.stack.folder().join(name);
@@ -251,12 +251,8 @@ async fn a_rotation_that_is_killed_at_any_moment_loses_nothing_and_is_completed_
     let mut whole = begun.elapsed();
     assert_eq!(code, Some(0), "{text}");
     let (mut runs, mut kills, mut completed) = (0, 0, 0);
-    let deadline = Instant::now() + Duration::from_secs(60);
     while kills < KILLS {
-        assert!(
-            Instant::now() < deadline,
-            "{kills} kills, {completed} completed"
-        );
+        assert!(runs < 3 * KILLS, "{kills} kills, {completed} completed");
         // The new key is in force now, so the first direction is back.
         let config = &configs[(completed + 1) % 2];
         let mut command = Program::Gateway.command(scene.stack.folder());

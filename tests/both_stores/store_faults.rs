@@ -20,7 +20,7 @@ use end_to_end::{
     raw_connection::request,
     signed_client::{SignedClient, fetch, http_client_without_keep_alive},
     stack::{Stack, StackBuilder},
-    store::StoreKind,
+    store::{Front, StoreKind},
     waiting::{until, within},
 };
 use serde_json::Value;
@@ -335,6 +335,10 @@ fn database_of(stack: &Stack) -> String {
 #[tokio::test]
 async fn a_database_that_became_read_only_is_not_ready_until_it_can_be_written_again() {
     if !StoreKind::Postgres.is_chosen("only a server can become read-only for its clients") {
+        return;
+    }
+    if matches!(Front::chosen(), Some(Front::PgBouncer(_))) {
+        println!("a pooler keeps connections that were opened while the database was read-only");
         return;
     }
     let stack = quick().start().await;

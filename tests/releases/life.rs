@@ -17,7 +17,7 @@ use end_to_end::{
     logins::{PollingLogin, confirm_polling, credential},
     port::free_address,
     postgres::{PostgresServer, shared_server},
-    program::{Program, Running, output_text},
+    program::{Program, Running, is_port_taken, output_text},
     project_copy::ProjectCopy,
     signed_client::SignedClient,
     stack::Stack,
@@ -74,7 +74,6 @@ async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_
         );
     }
     copy.commit("Add a version");
-    copy.share_built_crates();
 
     let folder = release(copy, &stacks[0], &version, NUMBER);
     let mut places = Vec::new();
@@ -302,31 +301,37 @@ async fn start_on(
     let command = started_by_unit(folder, version, number);
     let deployed = folder.join(format!("{version}.toml"));
     assert_eq!(command.last(), Some(&deployed));
-    let address = free_address();
     let config = fs::read_to_string(stack.config(Program::V2)).unwrap();
     let mut config: toml::Table = config.parse().unwrap();
-    config.insert("listen".to_owned(), address.to_string().into());
     config.remove("management");
     if let Some(store) = store {
         config.insert("store".to_owned(), store.into());
     }
-    let file = stack.folder().join(format!("{version}-{number}.toml"));
-    fs::write(&file, config.to_string()).unwrap();
-
     let program = Program::Further(format!("login-{version}").leak());
     let instance = program.number(usize::from(number != NUMBER));
-    let start = Program::command_at(&command[0], stack.folder());
-    let arguments = ["--config".to_owned(), file.display().to_string()];
-    let running = Running::start_as(instance, start, stack.folder(), &arguments);
-    until("the release to be ready", || async {
-        let health = Command::new(&command[0])
-            .arg("health")
-            .args(&arguments)
-            .output();
-        health.unwrap().status.success().then_some(())
-    })
-    .await;
-    Release { address, running }
+    // Another process can bind a port in the meantime: then another one is tried.
+    for _ in 0..3 {
+        let address = free_address();
+        config.insert("listen".to_owned(), address.to_string().into());
+        let file = stack.folder().join(format!("{version}-{number}.toml"));
+        fs::write(&file, config.to_string()).unwrap();
+        let start = Program::command_at(&command[0], stack.folder());
+        let arguments = ["--config".to_owned(), file.display().to_string()];
+        let mut running = Running::start_as(instance, start, stack.folder(), &arguments);
+        let is_ready = until("the release to be ready, or to end", || {
+            let mut health = Command::new(&command[0]);
+            let health = health.arg("health").args(&arguments).output().unwrap();
+            let is_ready = health.status.success();
+            let has_ended = running.exit_status().is_some();
+            async move { (is_ready || has_ended).then_some(is_ready) }
+        });
+        if is_ready.await {
+            return Release { address, running };
+        }
+        let log = running.log();
+        assert!(is_port_taken(&log), "it exited at its start:\n{log}");
+    }
+    panic!("a port was in use three times in a row");
 }
 
 /// Checks the files of a release.

@@ -104,6 +104,7 @@ impl Session {
         let config = copy.around().join(".cargo");
         fs::create_dir_all(&config).unwrap();
         fs::write(config.join("config.toml"), CARGO_CONFIG).unwrap();
+        copy.share_built_crates();
         let session = Self {
             folder: copy.path(),
             replacements: PORTS.map(|port| (port.to_owned(), free_port())).into(),

@@ -156,6 +156,13 @@ impl Program {
     }
 }
 
+/// Whether a program ended because another process has bound its port in the meantime, as its log says.
+#[must_use]
+pub fn is_port_taken(log: &str) -> bool {
+    let log = log.to_ascii_lowercase();
+    log.contains("in use") || log.contains("os error 98")
+}
+
 /// What a program printed, on standard output and then on standard error.
 #[must_use]
 pub fn output_text(output: &Output) -> String {

@@ -109,19 +109,27 @@ impl ProjectCopy {
         target
     }
 
-    /// Shares other people's crates with this build, for releases of the profile `dev`: `scripts/deploy` builds only the
-    /// project's own. Its folder has no other builds: those of a single package have crates with other features.
+    /// Copies other people's crates from this build to where the copies are built, once. A build of a single package still
+    /// builds those that have other features there.
     ///
     /// # Panics
     ///
-    /// When they cannot be shared.
+    /// When they cannot be copied.
     pub fn share_built_crates(&self) {
         let script = root().join("scripts/built-crates");
-        let mut command = self.command(&script.display().to_string());
-        let command = command.arg(programs_folder());
-        let output = command.arg(self.target().join("deploy/debug")).output();
-        let output = output.expect("the script can be started");
-        assert!(output.status.success(), "{}", output_text(&output));
+        let lock = File::create(self.target().join("lock"));
+        let lock = lock.expect("a file below target can be created");
+        lock.lock().expect("a file can be locked");
+        // `scripts/deploy` builds in a folder of its own.
+        for folder in ["debug", "deploy/debug"].map(|name| self.target().join(name)) {
+            if folder.join(".fingerprint").exists() {
+                continue;
+            }
+            let mut command = self.command(&script.display().to_string());
+            let output = command.arg(programs_folder()).arg(folder).output();
+            let output = output.expect("the script can be started");
+            assert!(output.status.success(), "{}", output_text(&output));
+        }
     }
 
     /// Runs a command in the copy.

@@ -174,7 +174,9 @@ impl Stack {
     pub async fn log_with(&self, instance: impl Into<Instance>, text: &str) -> String {
         let instance = instance.into();
         until(&format!("{text} in the log of {instance}"), || async {
-            let log = self.log(instance);
+            let mut log = self.log(instance);
+            // The last line may not be written to its end.
+            log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
             log.contains(text).then_some(log)
         })
         .await
@@ -357,12 +359,5 @@ impl Stack {
             }
         })
         .await
-    }
-}
-
-impl Ended {
-    fn is_port_taken(&self) -> bool {
-        let log = self.log.to_ascii_lowercase();
-        log.contains("in use") || log.contains("os error 98")
     }
 }

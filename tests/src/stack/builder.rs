@@ -12,7 +12,7 @@ use super::{
 use crate::{
     folder::Folder,
     postgres::{PostgresCluster, PostgresServer},
-    program::{Instance, Program},
+    program::{Instance, Program, is_port_taken},
     recording_backend::RecordingBackend,
     signed_client::http_client,
     store::{Front, PostgresStore, Store, StoreKind},
@@ -183,7 +183,7 @@ impl StackBuilder {
             match self.try_start().await {
                 Ok(stack) => return stack,
                 // Another process has bound a port in the meantime: try again with other ports.
-                Err(ended) if ended.is_port_taken() => {}
+                Err(ended) if is_port_taken(&ended.log) => {}
                 Err(ended) => panic!("{} exited at its start:\n{}", ended.instance, ended.log),
             }
         }

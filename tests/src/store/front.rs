@@ -107,7 +107,7 @@ impl PgBouncer {
         let settings = format!(
             "[databases]\n* = host={} port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = plain\nauth_file = {folder}/users.txt\npool_mode = {mode}\n\
-             max_client_conn = 500\ndefault_pool_size = 60\nlogfile = {folder}/log\n",
+             max_client_conn = 500\ndefault_pool_size = 60\nserver_login_retry = 0.5\nlogfile = {folder}/log\n",
             host.expect("it names a server"),
             at.expect("it names a port"),
             folder = folder.path().display(),

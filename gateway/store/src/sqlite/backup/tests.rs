@@ -131,6 +131,7 @@ async fn a_restore_replaces_the_database_and_its_log_and_keeps_them() {
     // As a killed process leaves them.
     let log = fs::read(log_of(&file)).unwrap();
     drop(database);
+    until_closed(&file);
     fs::write(log_of(&file), log).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
     let restore = Restore::prepare(&file, &saved).unwrap();
@@ -158,6 +159,7 @@ async fn a_restore_refuses_what_is_damaged_or_not_ours() {
     let saved = file.with_file_name("saved.db");
     backup(&file, &saved).unwrap();
     drop(database);
+    until_closed(&file);
     let before = fs::read(&file).unwrap();
     let mut damaged = fs::read(&saved).unwrap();
     let middle = damaged.len() / 2;

@@ -202,9 +202,9 @@ async fn a_drained_address_comes_back_by_itself_and_a_forced_draining_rejects_re
         assert!(output.status.success(), "{}", output_text(&output));
     };
     drain(&one, "1m", &["--force"]);
-    drain(&other, "1s", &["--force", "--reason", "both"]);
+    drain(&other, "5s", &["--force", "--reason", "both"]);
     let status = async |expected: u16| {
-        let seen = within(PROPAGATION_TIMEOUT + Duration::from_secs(2), || async {
+        let seen = within(PROPAGATION_TIMEOUT + Duration::from_secs(6), || async {
             (two.status(0).await == expected).then_some(())
         });
         assert!(seen.await.is_some(), "{expected}");

@@ -492,7 +492,7 @@ async fn a_provider_is_chosen_by_name() {
 
 #[tokio::test]
 async fn a_login_expires() {
-    let short = "[login]\nlogin_ttl_seconds = 1";
+    let short = "[login]\nlogin_ttl_seconds = 5";
     let stack = Stack::builder().backends(short).start().await;
     let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;

@@ -12,6 +12,7 @@ use end_to_end::{
     waiting::until,
 };
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 /// v1 is compared with v3; each has a backend that records.
 struct Compared {
@@ -397,10 +398,18 @@ async fn a_shadow_that_hangs_takes_no_more_than_its_places() {
     let compared = Compared::start(1, "").await;
     compared.behave(V1, V1);
     compared.v3.behave(Behaviour::responding(Delivery::Never));
-    compared.send(0, "/user", 300, V1).await;
+    // All before the first copies end, 5 s later, and make room.
+    let client = compared.stack.client_of(&compared.app);
+    let calls = (0..300).map(|_| {
+        let client = client.clone();
+        async move {
+            let call = client.get("/user").version("v1").signed();
+            call.send().await.ok()
+        }
+    });
+    calls.collect::<JoinSet<_>>().join_all().await;
     compared.copies(0, "dropped", 44.0).await;
     assert_eq!(compared.v3.requests().len(), 256);
-    // They end, and make room.
     compared.copies(0, "failed", 256.0).await;
     compared.v3.behave(Behaviour {
         body: V1.into(),

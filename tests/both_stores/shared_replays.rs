@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -82,7 +82,9 @@ struct Clients {
     signer: SignedClient,
     http: Client,
     origins: Vec<String>,
+    /// At least so many, and more while something is killed.
     requests: usize,
+    kills_are_over: AtomicBool,
     next: AtomicUsize,
     done: AtomicUsize,
     unavailable: AtomicUsize,
@@ -180,6 +182,7 @@ async fn a_signature_is_accepted_once_through_kills_of_gateways_and_store() {
             .map(|number| stack.origin_of(number))
             .collect(),
         requests,
+        kills_are_over: AtomicBool::new(false),
         next: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
         unavailable: AtomicUsize::new(0),
@@ -191,7 +194,7 @@ async fn a_signature_is_accepted_once_through_kills_of_gateways_and_store() {
             let mut accepted = Vec::new();
             loop {
                 let request = clients.next.fetch_add(1, Relaxed);
-                if request >= clients.requests {
+                if request >= clients.requests && clients.kills_are_over.load(Relaxed) {
                     return accepted;
                 }
                 accepted.push(clients.send_one(request).await);
@@ -205,15 +208,20 @@ async fn a_signature_is_accepted_once_through_kills_of_gateways_and_store() {
             harm(&stack, server.as_ref(), &clients).await;
         }
     }
+    clients.kills_are_over.store(true, Relaxed);
     let accepted = all.join_all().await.concat();
-    assert_eq!(accepted.len(), requests);
+    assert!(accepted.len() >= requests);
     let forwarded = forwarded.lock().unwrap();
     // A killed gateway may have forwarded others.
     assert!(forwarded.values().all(|count| *count == 1));
     let missing = accepted.iter().filter(|one| !forwarded.contains_key(*one));
     assert_eq!(missing.count(), 0);
     let at_first = accepted.iter().filter(|one| one.ends_with(".0")).count();
-    assert!(at_first > requests / 2, "{at_first} of {requests}");
+    assert!(
+        at_first > accepted.len() / 2,
+        "{at_first} of {}",
+        accepted.len()
+    );
 }
 
 #[tokio::test]

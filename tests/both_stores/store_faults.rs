@@ -28,12 +28,12 @@ use sha2::{Digest, Sha256};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use url::Url;
 
-/// The shortest timeouts that can be configured, so that the tests are short.
-const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
+/// Short timeouts, for short tests, in which two processors that many tests share still serve.
+const QUICK: &str = "[postgres]\nwait_seconds = 2\nstatement_seconds = 2\npool_size = 5";
 /// Limit for a response: a pool connection, a statement, and an allowance for two processors that many tests share.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
-/// Limit for a program's recovery, once the store is available again.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+/// Limit for a program's recovery, once the store is available again, with the same allowance.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(8);
 
 fn quick() -> StackBuilder {
     Stack::builder().multi().gateway(QUICK).backends(QUICK)

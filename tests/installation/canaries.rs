@@ -21,7 +21,7 @@ const CONNECTIONS: u32 = 4;
 
 fn canary(backend: &RecordingBackend, percent: u8) -> String {
     format!(
-        "{{ name = 'next', percent = {percent}, backend = '{}', health = {{ interval_seconds = 1, unhealthy_after = 1 }} }}",
+        "{{ name = 'next', percent = {percent}, backend = '{}', health = {{ interval_seconds = 1, unhealthy_after = 3, timeout_seconds = 5 }} }}",
         backend.address()
     )
 }

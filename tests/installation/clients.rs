@@ -208,7 +208,7 @@ async fn meets_problems(driver: &mut Driver, stack: &Stack, app: &Application) {
         let mut ticks = interval(Duration::from_millis(50));
         loop {
             ticks.tick().await;
-            others.post("/login").send().await;
+            others.post("/login").signed().send().await;
         }
     });
     let mut limited = driver.begin().await;

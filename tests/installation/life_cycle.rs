@@ -301,7 +301,7 @@ fn listed(stack: &Stack) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_are_listed_with_the_health_that_the_gateway_knows() {
     let backend = RecordingBackend::start().await;
     let down = free_address();

@@ -174,7 +174,7 @@ async fn two_provider_calls_share_one_deadline() {
         .await;
     failed.response.rejected(504, "provider_timeout");
     assert!(
-        start.elapsed() < Duration::from_secs(12),
+        start.elapsed() < Duration::from_secs(20),
         "{:?}",
         start.elapsed()
     );

@@ -40,7 +40,9 @@ async fn gateway_with_file(further: &str) -> (Stack, RecordingBackend) {
 /// A file's text, once `is_complete`.
 async fn read_until(path: &Path, what: &str, is_complete: impl Fn(&str) -> bool) -> String {
     until(&format!("{what} in {}", path.display()), || async {
-        let text = fs::read_to_string(path).ok()?;
+        let mut text = fs::read_to_string(path).ok()?;
+        // The last line may not be written to its end.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
         is_complete(&text).then_some(text)
     })
     .await

@@ -1,8 +1,9 @@
 //! A night of incidents: what the commands, the API and the console say of each, so that an operator finds the cause.
 
-use std::{fs, net::TcpListener};
+use std::fs;
 
 use end_to_end::{
+    port::free_address,
     program::{Program, output_text},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::http_client,
@@ -238,11 +239,7 @@ async fn each_incident_of_a_night_is_found_by_each_face() {
         .await;
 
     // An address of nobody: the file is right, the backend is not there.
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let nobody = free_address().to_string();
     fs::write(&file, before.replace(&address, &nobody)).unwrap();
     assert!(night.stack.reload(Program::Gateway).status.success());
     let problem = call("v2").send().await.problem(502, "backend_unreachable");

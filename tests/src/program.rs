@@ -331,7 +331,10 @@ impl Running {
     /// Its log so far, from standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
-        let bytes = fs::read(&self.log).unwrap_or_default();
+        let mut bytes = fs::read(&self.log).unwrap_or_default();
+        // The last line may not be written to its end.
+        let end = bytes.iter().rposition(|&byte| byte == b'\n');
+        bytes.truncate(end.map_or(0, |end| end + 1));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 

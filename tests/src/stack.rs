@@ -174,9 +174,7 @@ impl Stack {
     pub async fn log_with(&self, instance: impl Into<Instance>, text: &str) -> String {
         let instance = instance.into();
         until(&format!("{text} in the log of {instance}"), || async {
-            let mut log = self.log(instance);
-            // The last line may not be written to its end.
-            log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+            let log = self.log(instance);
             log.contains(text).then_some(log)
         })
         .await

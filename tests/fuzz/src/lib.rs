@@ -2,24 +2,7 @@
 //!
 //! A target parses any bytes with the product's parser and with the one in [`naive`], and panics if the results
 //! differ. Three callers use the targets: libFuzzer (`scripts/fuzz`), the seed corpus (`tests/replay.rs`) and the
-//! generators of `tests/properties`.
-//!
-//! | target | product code | input |
-//! | --- | --- | --- |
-//! | [`head()`] | `gateway`: request heads | a head, and what follows it |
-//! | [`chunked()`] | `gateway`: chunked bodies | a body, and what follows it |
-//! | [`params()`] | `signpost_protocol::param` | a line with the query, then the form body |
-//! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
-//! | [`response()`] | `gateway`: heads of backends' responses | a head, and what follows it |
-//! | [`bridge()`] | `signpost_bridge` | a line with operations, a line with another body, then the body |
-//! | [`openid()`] | `signpost_openid` | a line that says what follows, then a document, a key set, a token or claims |
-//! | [`http2()`] | `gateway`: frames and heads of HTTP/2 | frames of a client, behind its preface |
-//! | [`proxy()`] | `gateway`: headers of the PROXY protocol | a header, and what follows it |
-//! | [`pasted()`] | `signpost_management`: requests for Sign Doctor | a request as it is sent, or any text |
-//! | [`signed()`] | `gateway`: signatures in headers | a line with settings, then a request |
-//! | [`placed()`] | `gateway`: versions by path and host | a line with the host, then the target |
-//! | [`contracts()`] | `signpost_openapi` | an OpenAPI document, a line `===`, another one |
-//! | [`spooled()`] | `gateway`: bodies in pieces | two bytes for their number and size, then chunks |
+//! generators of `tests/properties`. The folder's README lists them.
 
 mod bridge;
 mod canonical;
@@ -46,7 +29,7 @@ pub use self::{
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
 pub type Target = fn(&[u8]) -> bool;
 
-/// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
+/// Every target by name. Its corpus folder has the same name.
 pub const TARGETS: [(&str, Target); 14] = [
     ("head", head),
     ("chunked", chunked),

@@ -66,7 +66,11 @@ fn logged(files: &[PathBuf]) -> HashMap<String, usize> {
     let mut logged = HashMap::new();
     for file in files {
         let text = fs::read_to_string(file).unwrap_or_default();
-        for line in text.lines().filter(|line| line.contains("/loaded")) {
+        // The last line may not be written to its end.
+        let whole = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        for line in whole.filter(|line| line.contains("/loaded")) {
             let id = line.split("request.id=").nth(1).unwrap();
             let id = id.split(' ').next().unwrap().to_owned();
             *logged.entry(id).or_default() += 1;

@@ -26,9 +26,8 @@ async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
     idle.send(&request("GET", "/before", &[], b"")).await;
     assert_eq!(idle.response().await.unwrap().status, 200);
-    backend.behave(Behaviour::responding(Delivery::After(Duration::from_secs(
-        4,
-    ))));
+    let later = Delivery::After(Duration::from_secs(10));
+    backend.behave(Behaviour::responding(later));
     slow.send(&request("GET", "/slow", &[], b"")).await;
     backend.request_number(2).await;
     backend.behave(Behaviour::default());

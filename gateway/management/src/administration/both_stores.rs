@@ -27,6 +27,8 @@ use super::{
 };
 use crate::operations::{apps::Update, input::Change as Edit};
 
+/// Limit for a change to be reported: a second, and an allowance for two processors that many tests share.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn at(millis: i64) -> Timestamp {
@@ -240,7 +242,7 @@ async fn every_change_is_notified_and_nothing_else() {
     let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
     let expect = |what: &str| {
-        let change = changes.recv_timeout(Duration::from_secs(1));
+        let change = changes.recv_timeout(CHANGE_TIMEOUT);
         let expected = Change::Item {
             topic: Topic::Application,
             key: app.ident.as_str().as_bytes().to_vec(),
@@ -520,7 +522,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
         topic: Topic::Application,
         key: Vec::new(),
     };
-    assert_eq!(changes.recv_timeout(Duration::from_secs(1)), Ok(change));
+    assert_eq!(changes.recv_timeout(CHANGE_TIMEOUT), Ok(change));
     let further = changes.recv_timeout(Duration::from_millis(200));
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
     let idents = vec![one.ident, new_app_ident().unwrap()];

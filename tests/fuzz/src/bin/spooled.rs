@@ -1,6 +1,0 @@
-//! Bodies received in pieces under libFuzzer: `scripts/fuzz` builds and runs it.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    fuzz::spooled(input);
-});

@@ -409,6 +409,7 @@ async fn a_shadow_that_hangs_takes_no_more_than_its_places() {
     });
     calls.collect::<JoinSet<_>>().join_all().await;
     compared.copies(0, "dropped", 44.0).await;
+    compared.v3.request_number(256).await;
     assert_eq!(compared.v3.requests().len(), 256);
     compared.copies(0, "failed", 256.0).await;
     compared.v3.behave(Behaviour {

@@ -156,7 +156,7 @@ async fn cutting_off() -> (Stack, RecordingBackend) {
     let stack = Stack::builder()
         .gateway(
             "[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n\
-             [shutdown]\ngrace_seconds = 8\n",
+             [shutdown]\ngrace_seconds = 3\n",
         )
         .in_front_of(&backend)
         .start()
@@ -208,7 +208,7 @@ async fn requests_that_a_stop_cuts_off_have_a_cause_of_their_own() {
     .await;
     assert_eq!(metrics.sum("signpost_backend_failures_total", &[]), 0.0);
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
-    let longest = Duration::from_secs(8) + SLACK;
+    let longest = Duration::from_secs(3) + SLACK;
     assert!(start.elapsed() < longest, "{:?}", start.elapsed());
     let log = stack.log(Program::Gateway);
     assert!(

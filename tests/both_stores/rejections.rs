@@ -1,6 +1,7 @@
 //! Why a request was rejected, asked for at any gateway of the store.
 
 use end_to_end::{
+    port::free_address,
     program::{Program, output_text},
     recording_backend::RecordingBackend,
     signed_client::http_client,
@@ -106,9 +107,7 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
 async fn an_explanation_has_the_words_of_the_response_and_what_failed() {
     let bridge = "[versions.v8]\nbridge = 'v2'\n[[versions.v8.changes]]\nname = 'nick'\npaths = ['/user']\n\
         request = [{ rename = 'nick', to = 'name' }]\n";
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap();
-    drop(nobody);
+    let address = free_address();
     let stack = Stack::builder().in_front_of_address(address).multi();
     let stack = stack.gateway(&format!("unknown = 'reject'\n[management.api]\n{bridge}"));
     let stack = stack.start().await;

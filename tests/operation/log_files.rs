@@ -10,7 +10,7 @@ use std::{
 };
 
 use end_to_end::{
-    program::{Program, output_text},
+    program::{Program, output_text, whole_lines},
     recording_backend::{Behaviour, RecordingBackend},
     signed_client::fetch,
     stack::Stack,
@@ -40,9 +40,7 @@ async fn gateway_with_file(further: &str) -> (Stack, RecordingBackend) {
 /// A file's text, once `is_complete`.
 async fn read_until(path: &Path, what: &str, is_complete: impl Fn(&str) -> bool) -> String {
     until(&format!("{what} in {}", path.display()), || async {
-        let mut text = fs::read_to_string(path).ok()?;
-        // The last line may not be written to its end.
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let text = whole_lines(fs::read_to_string(path).ok()?);
         is_complete(&text).then_some(text)
     })
     .await

@@ -238,19 +238,19 @@ async fn each_incident_of_a_night_is_found_by_each_face() {
         .said(&["gateways"], ("gateways", "/"), &["reload"])
         .await;
 
-    // An address of nobody: the file is right, the backend is not there.
-    let nobody = free_address().to_string();
-    fs::write(&file, before.replace(&address, &nobody)).unwrap();
+    // The file is right, but no backend listens at the address.
+    let unused = free_address().to_string();
+    fs::write(&file, before.replace(&address, &unused)).unwrap();
     assert!(night.stack.reload(Program::Gateway).status.success());
     let problem = call("v2").send().await.problem(502, "backend_unreachable");
     night
-        .explained(id_of(&problem), &["ConnectRefused", &nobody])
+        .explained(id_of(&problem), &["ConnectRefused", &unused])
         .await;
     night
         .said(
             &["versions", "list"],
             ("versions", "/versions"),
-            &[&nobody, "unreachable"],
+            &[&unused, "unreachable"],
         )
         .await;
 

@@ -163,6 +163,13 @@ pub fn is_port_taken(log: &str) -> bool {
     log.contains("in use") || log.contains("os error 98")
 }
 
+/// The lines of a log that were written to their ends: the last one may still be on its way.
+#[must_use]
+pub fn whole_lines(mut log: String) -> String {
+    log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+    log
+}
+
 /// What a program printed, on standard output and then on standard error.
 #[must_use]
 pub fn output_text(output: &Output) -> String {
@@ -331,11 +338,8 @@ impl Running {
     /// Its log so far, from standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
-        let mut bytes = fs::read(&self.log).unwrap_or_default();
-        // The last line may not be written to its end.
-        let end = bytes.iter().rposition(|&byte| byte == b'\n');
-        bytes.truncate(end.map_or(0, |end| end + 1));
-        String::from_utf8_lossy(&bytes).into_owned()
+        let bytes = fs::read(&self.log).unwrap_or_default();
+        whole_lines(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Resident memory in KiB (`VmRSS`, proc(5)).

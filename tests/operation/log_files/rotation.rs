@@ -14,7 +14,7 @@ use std::{
 
 use end_to_end::{
     documents::root,
-    program::{Program, Running},
+    program::{Program, Running, whole_lines},
     signed_client::SignedClient,
     stack::Stack,
     waiting::until,
@@ -65,12 +65,8 @@ impl Load {
 fn logged(files: &[PathBuf]) -> HashMap<String, usize> {
     let mut logged = HashMap::new();
     for file in files {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        // The last line may not be written to its end.
-        let whole = text
-            .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'));
-        for line in whole.filter(|line| line.contains("/loaded")) {
+        let text = whole_lines(fs::read_to_string(file).unwrap_or_default());
+        for line in text.lines().filter(|line| line.contains("/loaded")) {
             let id = line.split("request.id=").nth(1).unwrap();
             let id = id.split(' ').next().unwrap().to_owned();
             *logged.entry(id).or_default() += 1;

@@ -307,7 +307,7 @@ async fn retries_and_warns(language: &'static str) {
         let mut pace = interval(Duration::from_millis(20));
         loop {
             pace.tick().await;
-            other.get("/x").send().await.ok();
+            other.get("/x").signed().send().await;
         }
     };
     let asking = async {

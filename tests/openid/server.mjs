@@ -45,7 +45,8 @@ const MAX_DOCUMENT_BYTES = 64 * 1024;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const ANSWERS = ['/token', '/me'];
 
-const server = createServer();
+// Longer than any pause of a slow test: by default Node closes a connection that a client is about to use.
+const server = createServer({ keepAliveTimeout: 120_000 });
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const issuer = `http://127.0.0.1:${server.address().port}`;

@@ -57,7 +57,7 @@ async function response(document) {
 }
 
 const [address, port] = process.argv.slice(2);
-createServer(async (incoming, outgoing) => {
+createServer({ keepAliveTimeout: 120_000 }, async (incoming, outgoing) => { // as in orders.mjs
   try {
     const document = JSON.parse(Buffer.concat(await incoming.toArray()));
     const changed = await { "/request": request, "/response": response }[incoming.url](document);

@@ -1,6 +1,6 @@
 //! `[outgoing]`: the forward proxy of calls to providers and collectors. `conf/gateway.toml`.
 
-use std::{env, net::IpAddr};
+use std::{env, net::IpAddr, time::Duration};
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
@@ -15,6 +15,10 @@ const ALLOWED: &str = "\"http://HOST:PORT\", \"http://USER:PASSWORD@HOST:PORT\" 
                        \"file:PATH\" with one of these";
 /// Always called directly.
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
+/// After this time an idle connection is not used again. Node, the strictest of common servers, closes one after 5 s, and a
+/// POST that meets the close cannot be repeated: the login fails.
+const MAX_IDLE: Duration = Duration::from_secs(4);
 
 /// The proxies of calls by http and by https, and what is called directly. Proxies can have a password. The default has none.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -83,6 +87,7 @@ impl Outgoing {
             .redirect(reqwest::redirect::Policy::none())
             // Those of the environment, which are read above.
             .no_proxy()
+            .pool_idle_timeout(MAX_IDLE)
             .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
         if !self.https.is_empty() {
             client = client.proxy(Proxy::https(&*self.https)?.no_proxy(direct.clone()));
@@ -126,7 +131,18 @@ fn exception(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{
+        path::Path,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::SeqCst},
+        },
+    };
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
 
     use super::*;
     use crate::config::parse;
@@ -151,6 +167,34 @@ mod tests {
         assert_eq!(shown, expected.unwrap_or_default(), "{text} {variables:?}");
         assert!(outgoing.client().unwrap().build().is_ok());
         assert!(!format!("{outgoing:?}{shown}").contains("hush"));
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_unless_it_was_idle_for_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                counted.fetch_add(1, SeqCst);
+                tokio::spawn(async move {
+                    while stream.read(&mut [0; 1024]).await.unwrap() > 0 {
+                        let response = b"HTTP/1.1 204 No Content\r\n\r\n";
+                        stream.write_all(response).await.unwrap();
+                    }
+                });
+            }
+        });
+        let client = Outgoing::default().client().unwrap().build().unwrap();
+        for (idle, connections) in [(Duration::ZERO, 1), (MAX_IDLE / 2, 1), (MAX_IDLE * 2, 2)] {
+            tokio::time::pause();
+            tokio::time::advance(idle).await;
+            tokio::time::resume();
+            client.get(&url).send().await.unwrap();
+            assert_eq!(accepted.load(SeqCst), connections, "{idle:?}");
+        }
     }
 
     const KEY: &str = "[outgoing]\nproxy = 'http://me:hush@10.0.0.1:3128'\nno_proxy = ['.near.example', '10.0.0.0/8']";

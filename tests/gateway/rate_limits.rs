@@ -2,7 +2,7 @@
 
 mod shared;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use end_to_end::{
     program::Program,
@@ -11,14 +11,11 @@ use end_to_end::{
     response::Response,
     signed_client::{Call, SignedClient},
     stack::{Stack, StackBuilder},
-    waiting::within,
+    waiting::{PROPAGATION_TIMEOUT, within},
 };
 
 /// More requests than any limit here admits meanwhile.
 const FLOOD: usize = 300;
-
-/// Time for a change of an application to reach a gateway, and for the command before it.
-const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A rate so low that the duration of a test does not matter.
 const APPLICATION: &str = "[rate_limits.application]\nper_second = 1\nburst = 5\n";

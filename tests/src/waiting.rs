@@ -9,7 +9,7 @@ use std::{
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Limit for a change in the store to take effect in every process: the second that CONTRACT 4 and 8 allow, and an
-/// allowance for two processors that many tests share. The store's own tests have the same.
+/// allowance for two processors that many tests share. Each feed has a test of its own that demands the second.
 pub const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Pause between two checks of a condition.

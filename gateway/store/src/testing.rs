@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
     process,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use tokio_postgres::{Config, NoTls};
@@ -20,6 +21,13 @@ const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
 /// Who opens the store in tests.
 #[cfg(test)]
 pub(crate) const PROGRAM: &str = "test 1.0.0";
+
+/// Limit for a change to be reported: [`CHANGE_DELAY`], and an allowance for two processors that many tests share.
+pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A change is reported by every process within this time. CONTRACT 4 and 8.
+#[cfg(test)]
+pub(crate) const CHANGE_DELAY: Duration = Duration::from_secs(1);
 
 /// A store of a test.
 pub struct TestStore {

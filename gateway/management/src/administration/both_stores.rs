@@ -14,7 +14,11 @@ use signpost_proxy::{
     AppState, AppStore, AppStoreError, MasterKey, SealError, Sealer, StoredApps, new_app_ident,
     new_app_key, program::CachedApps,
 };
-use signpost_store::{Change, Store, Topic, tables::applications, testing::TestStore};
+use signpost_store::{
+    Change, Store, Topic,
+    tables::applications,
+    testing::{CHANGE_TIMEOUT, TestStore},
+};
 
 use super::{
     apps::{
@@ -27,8 +31,6 @@ use super::{
 };
 use crate::operations::{apps::Update, input::Change as Edit};
 
-/// Limit for a change to be reported: a second, and an allowance for two processors that many tests share.
-const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn at(millis: i64) -> Timestamp {

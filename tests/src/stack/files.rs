@@ -230,6 +230,10 @@ listen = \"$MANAGEMENT\"
 [shutdown]
 drain_delay_seconds = 0
 
+# Many requests wait for few connections, on a machine that runs many tests. Tests of an outage set less.
+[postgres]
+wait_seconds = 5
+
 # Tests start hundreds of logins from one address.
 [limits.unsigned]
 per_second = 10000
@@ -258,6 +262,9 @@ store = \"$STORE\"
 
 [shutdown]
 drain_delay_seconds = 0
+
+[postgres]
+wait_seconds = 5
 
 [providers.bitbucket]
 kind = \"bitbucket\"

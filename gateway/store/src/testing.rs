@@ -22,7 +22,8 @@ const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
 #[cfg(test)]
 pub(crate) const PROGRAM: &str = "test 1.0.0";
 
-/// Limit for a change to be reported: [`CHANGE_DELAY`], and an allowance for two processors that many tests share.
+/// Limit for a change to be reported: the second of CONTRACT 4 and 8, and an allowance for two processors that many tests
+/// share.
 pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A change is reported by every process within this time. CONTRACT 4 and 8.

@@ -162,9 +162,13 @@ fn make_private(path: &Path) {
 /// A program's default file, with placeholders.
 pub(super) fn default_table(program: Program, is_multi: bool) -> Table {
     match program {
-        Program::Gateway if is_multi => parse(&[GATEWAY, MULTI]),
-        Program::Gateway => parse(&[GATEWAY, &format!("[application]\nkey = \"{APP_KEY}\"\n")]),
-        Program::V1 | Program::V2 | Program::All | Program::Further(_) => parse(&[BACKEND]),
+        Program::Gateway if is_multi => parse(&[COMMON, GATEWAY, MULTI]),
+        Program::Gateway => parse(&[
+            COMMON,
+            GATEWAY,
+            &format!("[application]\nkey = \"{APP_KEY}\"\n"),
+        ]),
+        Program::V1 | Program::V2 | Program::All | Program::Further(_) => parse(&[COMMON, BACKEND]),
         Program::Provider => Table::new(),
     }
 }
@@ -216,23 +220,23 @@ fn parse(parts: &[&str]) -> Table {
         .expect("the default files are well-formed")
 }
 
-const GATEWAY: &str = "
+/// What gateways and backends have in common, before their tables.
+const COMMON: &str = "
 prefix = \"Acme\"
 listen = \"$LISTEN\"
 public_url = \"http://$GATEWAY\"
 store = \"$STORE\"
+# Tests of a stop set it.
+shutdown.drain_delay_seconds = 0
+# Many requests wait for few connections, on a machine that runs many tests. Tests of an outage set less.
+postgres.wait_seconds = 5
+";
+
+const GATEWAY: &str = "
 default_version = \"v1\"
 
 [management]
 listen = \"$MANAGEMENT\"
-
-# Tests of a stop set it.
-[shutdown]
-drain_delay_seconds = 0
-
-# Many requests wait for few connections, on a machine that runs many tests. Tests of an outage set less.
-[postgres]
-wait_seconds = 5
 
 # Tests start hundreds of logins from one address.
 [limits.unsigned]
@@ -255,17 +259,6 @@ master_key = \"file:$FOLDER/master.key\"
 ";
 
 const BACKEND: &str = "
-prefix = \"Acme\"
-listen = \"$LISTEN\"
-public_url = \"http://$GATEWAY\"
-store = \"$STORE\"
-
-[shutdown]
-drain_delay_seconds = 0
-
-[postgres]
-wait_seconds = 5
-
 [providers.bitbucket]
 kind = \"bitbucket\"
 url = \"http://$PROVIDER\"

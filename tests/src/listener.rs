@@ -1,12 +1,23 @@
 //! The listener of a server that runs within a test.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::LazyLock};
 
 use tokio::{
     net::{TcpListener, TcpStream},
+    runtime::{Builder, Runtime},
     sync::oneshot,
     task::{JoinHandle, JoinSet},
 };
+
+/// Runs the servers of all tests in a thread of its own: a test that waits for a command must not stop its backends, whose
+/// health checks would fail.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    runtime.expect("a runtime can be built")
+});
 
 /// Accepts connections, and serves each in a task of its own. When dropped, it closes its port and all connections.
 #[derive(Debug)]
@@ -24,7 +35,9 @@ impl Listener {
     ) -> Self {
         let address = socket.local_addr().expect("a listener has an address");
         let (end, mut ended) = oneshot::channel();
-        let accepting = tokio::spawn(async move {
+        let socket = socket.into_std().expect("a runtime can give a socket up");
+        let accepting = RUNTIME.spawn(async move {
+            let socket = TcpListener::from_std(socket).expect("a runtime can take a socket");
             let mut connections = JoinSet::new();
             loop {
                 tokio::select! {
@@ -62,5 +75,26 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.accepting.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read, net};
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::waiting::WAIT_TIMEOUT;
+
+    #[tokio::test]
+    async fn a_server_responds_while_its_test_blocks() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = Listener::start(socket, async |mut stream| {
+            stream.write_all(b"x").await.unwrap();
+        });
+        let mut stream = net::TcpStream::connect(listener.address()).unwrap();
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
+        assert_eq!(stream.read(&mut [0; 2]).unwrap(), 1);
     }
 }

@@ -17,7 +17,7 @@ use end_to_end::{
     response::Response,
     signed_client::{Call, SignedClient, fetch},
     stack::{Stack, StackBuilder},
-    waiting::{until, within},
+    waiting::{WAIT_TIMEOUT, until},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -28,9 +28,6 @@ const USERNAME: &str = "x-gateway-account-username";
 const TYPE: &str = "x-gateway-account-type";
 const NAME: &str = "x-gateway-account-name";
 const EMAIL: &str = "x-gateway-account-email";
-
-/// The settings of Postgres with the shortest timeouts, so that an outage is noticed soon.
-const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
 
 /// Routes of version 1 for each kind of check, with and without the credential.
 fn routes(backend: SocketAddr) -> String {
@@ -281,10 +278,10 @@ async fn a_logout_ends_the_credential_at_every_gateway() {
     logout.send().await.ok();
     for client in &clients {
         // The cache alone would accept it for five minutes: the change feed has reported the logout.
-        let ended = within(Duration::from_secs(5), || async {
+        until("the login to end", || async {
             (required(client, &login).await.status == 401).then_some(())
-        });
-        assert!(ended.await.is_some(), "still accepted");
+        })
+        .await;
         required(client, &login)
             .await
             .problem(401, "authorization_invalid");
@@ -295,7 +292,7 @@ async fn a_logout_ends_the_credential_at_every_gateway() {
 
 #[tokio::test]
 async fn an_expired_credential_is_rejected_although_it_is_cached() {
-    let ttl = "[login]\ncredential_ttl_seconds = 6";
+    let ttl = "[login]\ncredential_ttl_seconds = 15";
     let (stack, _backend) = with_routes(Stack::builder().backends(ttl)).await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "ada").await;
@@ -410,7 +407,7 @@ async fn a_renamed_credential_is_withheld_by_its_own_name() {
 
 #[tokio::test]
 async fn while_the_store_is_down_cached_credentials_are_valid_and_others_are_503() {
-    let builder = Stack::builder().gateway(QUICK).backends(QUICK);
+    let builder = Stack::builder();
     let (stack, backend) = with_routes(builder).await;
     let client = stack.client();
     let login = log_in_by_redirect(&client, "ada").await;
@@ -502,7 +499,7 @@ async fn a_flood_of_random_credentials_delays_nobody_else() {
         longest = longest.max(start.elapsed());
         flooded(500 + 200 * round).await;
     }
-    assert!(longest < Duration::from_secs(10), "{longest:?}");
+    assert!(longest < WAIT_TIMEOUT, "{longest:?}");
     let grown = stack
         .running(Program::Gateway)
         .resident_kib()

@@ -6,7 +6,7 @@ use end_to_end::{
     program::Program,
     recording_backend::RecordingBackend,
     stack::{Application, Stack},
-    waiting::{PROPAGATION_TIMEOUT, within},
+    waiting::until,
 };
 
 const KEYS: [&str; 2] = [
@@ -36,14 +36,11 @@ async fn served_by(stack: &Stack, application: &Application) -> Option<(String, 
 }
 
 async fn expect_served_by(stack: &Stack, application: &Application, expected: (&str, &str)) {
-    let served = within(PROPAGATION_TIMEOUT, || async {
+    until(&format!("{expected:?}"), || async {
         let (version, source) = served_by(stack, application).await?;
         ((&*version, &*source) == expected).then_some(())
-    });
-    assert!(
-        served.await.is_some(),
-        "{expected:?} within {PROPAGATION_TIMEOUT:?}"
-    );
+    })
+    .await;
 }
 
 fn run(stack: &Stack, arguments: &[&str]) -> String {
@@ -61,7 +58,7 @@ fn run_failing(stack: &Stack, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn an_update_reaches_a_running_gateway_within_a_second() {
+async fn an_update_reaches_a_running_gateway() {
     let (stack, _backend) = recording().await;
     let app = stack.create_application("one", &["--return-to", "https://a.example"]);
     expect_served_by(&stack, &app, ("v1", "default")).await;
@@ -80,19 +77,16 @@ async fn an_update_reaches_a_running_gateway_within_a_second() {
     let updated = update(&["--no-return-to", "--preset", "wechat"]);
     assert_eq!(updated["return_to"], serde_json::json!([]));
     assert_eq!(updated["name"], "another name");
-    let status = |expected: u16| {
+    let status = |what, expected: u16| {
         let (stack, app) = (&stack, &app);
-        within(PROPAGATION_TIMEOUT, move || async move {
+        until(what, move || async move {
             let response = stack.client_of(app).get("/x").param("a", "1").send().await;
             (response.status == expected).then_some(())
         })
     };
-    assert!(status(403).await.is_some(), "signed with another profile");
+    status("signed with another profile", 403).await;
     update(&["--no-profile"]);
-    assert!(
-        status(200).await.is_some(),
-        "signed with the gateway's profile"
-    );
+    status("signed with the gateway's profile", 200).await;
 }
 
 #[tokio::test]

@@ -52,6 +52,7 @@ async fn drive(filter: &[&str]) {
     command.args(filter);
     // A valid call can be refused: by a revision, by a name that has no application.
     command.args(["--exclude-checks", "positive_data_acceptance"]);
+    command.args(["--request-timeout", "60"]);
     for path in LEFT_OUT {
         command.args(["--exclude-path", path]);
     }

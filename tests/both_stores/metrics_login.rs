@@ -349,17 +349,9 @@ async fn the_listener_responds_during_a_graceful_stop() {
     );
 }
 
-/// The shortest timeouts that can be configured.
-const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
-
 #[tokio::test]
 async fn an_outage_of_the_store_is_seen_and_its_end() {
-    let stack = builder()
-        .multi()
-        .gateway(QUICK)
-        .backends(QUICK)
-        .start()
-        .await;
+    let stack = builder().multi().start().await;
     let client = stack.client_of(&stack.create_application("one", &[]));
     log_in_by_polling(&client, "ada").await;
     let failures = |scrape: &Scrape| {

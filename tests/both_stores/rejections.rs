@@ -37,9 +37,13 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
     let path = format!("rejections/{id}");
     // By the API of both: the first asks the second.
     for number in [0, 1] {
-        let found = stack.call_api(number, &path, &token, None).await;
-        let found: Value = found.json().await.unwrap();
-        assert_eq!(found["code"], "sign_mismatch", "{found}");
+        // The gateway records it after its response.
+        let found = until("the rejection", || async {
+            let found = stack.call_api(number, &path, &token, None).await;
+            let found: Value = found.json().await.unwrap();
+            (found["code"] == "sign_mismatch").then_some(found)
+        })
+        .await;
         assert_eq!(found["app"], app.ident.as_str());
         let params = found["params"].as_array().unwrap().iter();
         let of_name = |name: &str| params.clone().find(|one| one["name"] == name).cloned();
@@ -138,12 +142,14 @@ async fn an_explanation_has_the_words_of_the_response_and_what_failed() {
         let response = call.language("ja").send().await;
         let problem: Value = serde_json::from_slice(&response.body).unwrap();
         let id = problem["request_id"].as_str().unwrap();
-        let explained = |language: &str| {
-            let output = stack.command(&["explain", id, "--json", "--language", language]);
-            serde_json::from_slice::<Value>(&output.stdout)
-                .unwrap_or_else(|_| panic!("{}", output_text(&output)))
+        let explained = async |language: &str| {
+            until("an explanation", || async {
+                let output = stack.command(&["explain", id, "--json", "--language", language]);
+                serde_json::from_slice::<Value>(&output.stdout).ok()
+            })
+            .await
         };
-        let found = explained("ja");
+        let found = explained("ja").await;
         for (here, there) in [
             ("title", "title"),
             ("detail", "detail"),
@@ -151,7 +157,7 @@ async fn an_explanation_has_the_words_of_the_response_and_what_failed() {
         ] {
             assert_eq!(found[here], problem[there], "{found}");
         }
-        assert_ne!(explained("en")["detail"], problem["detail"]);
+        assert_ne!(explained("en").await["detail"], problem["detail"]);
         match error {
             "" => assert_eq!(found["error"], Value::Null, "{found}"),
             _ => {

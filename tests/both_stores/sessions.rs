@@ -10,11 +10,11 @@ use end_to_end::{
     response::Response,
     signed_client::{fetch, http_client},
     stack::Stack,
-    waiting::{PROPAGATION_TIMEOUT, within},
+    waiting::until,
 };
 
 #[tokio::test]
-async fn logout_invalidates_the_credential_everywhere_within_a_second() {
+async fn logout_invalidates_the_credential_everywhere() {
     let stack = Stack::start().await;
     let client = stack.client();
     let login = log_in_by_polling(&client, "ada").await;
@@ -43,14 +43,11 @@ async fn logout_invalidates_the_credential_everywhere_within_a_second() {
         .send()
         .await
         .problem(401, "authorization_invalid");
-    let invalid = within(PROPAGATION_TIMEOUT, || async {
+    until("v2 to reject it", || async {
         let call = client.get("/user").version("v2").authorization(credential_);
         (call.send().await.status == 401).then_some(())
-    });
-    assert!(
-        invalid.await.is_some(),
-        "v2 still accepts it after {PROPAGATION_TIMEOUT:?}"
-    );
+    })
+    .await;
     let again = client
         .post("/user/logout")
         .authorization(credential_)
@@ -263,12 +260,7 @@ async fn health_is_served_on_the_management_address() {
     let other = fetch(&format!("http://{management}/user")).await;
     assert_eq!(other.status, 404);
     stack.running(Program::Gateway).terminate();
-    let running = stack.running(Program::Gateway);
-    let ended = within(Duration::from_secs(10), || {
-        let ended = running.exit_status();
-        async move { ended }
-    });
-    assert!(ended.await.is_some(), "the gateway does not end on SIGTERM");
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
 
 #[tokio::test]

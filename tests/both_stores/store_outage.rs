@@ -15,7 +15,6 @@ use end_to_end::{
 use tokio::task::spawn_blocking;
 
 const WHY: &str = "the test stops a server of its own, whichever store the run uses";
-const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
 
 /// A gateway before a recording backend, on a server of its own.
 struct Scene {
@@ -30,7 +29,6 @@ impl Scene {
         let backend = RecordingBackend::start().await;
         let stack = Stack::builder()
             .multi()
-            .gateway(QUICK)
             .gateway(gateway)
             .on_server(&server)
             .in_front_of(&backend)
@@ -189,8 +187,8 @@ async fn a_gateway_starts_without_its_store_by_the_snapshot() {
     assert_eq!(mode & 0o777, 0o600);
     scene.stop_server().await;
     scene.stack.restart(Program::Gateway).await;
-    let log = scene.stack.log(Program::Gateway);
-    assert!(log.contains("are those of the snapshot of 20"), "{log}");
+    let served = "are those of the snapshot of 20";
+    scene.stack.log_with(Program::Gateway, served).await;
     let (status, text) = scene.ready().await;
     assert!(status == 200 && text.contains("served until 20"), "{text}");
     let (active, disabled) = (

@@ -1,9 +1,6 @@
 //! Several gateways and several backends of each version over one store.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use end_to_end::{
     browser::{Browser, Decision},
@@ -12,7 +9,7 @@ use end_to_end::{
     program::Program,
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
-    waiting::{PROPAGATION_TIMEOUT, within},
+    waiting::{until, within},
 };
 use tokio::task::JoinSet;
 
@@ -49,7 +46,7 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
     let (client, token) = (stack.client_at(0), begun.token.clone());
     let mut poll = tokio::spawn(async move {
         let call = client.post("/check").param("token", &token);
-        call.param("wait", "20").send().await.ok()
+        call.param("wait", "30").send().await.ok()
     });
     // One backend holds the check before the callback reaches the other one.
     let early = within(Duration::from_millis(200), || async {
@@ -59,14 +56,8 @@ async fn a_login_begun_at_one_backend_is_completed_at_another() {
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
         .await;
-    let callback_at = Instant::now();
     assert_eq!(done.response.status, 200, "{}", done.text());
     let checked = (&mut poll).await.unwrap();
-    assert!(
-        callback_at.elapsed() < PROPAGATION_TIMEOUT,
-        "{:?}",
-        callback_at.elapsed()
-    );
     assert_eq!(checked["status"], "complete", "{checked}");
     // The credential is valid at both gateways, and the same.
     let given = credential(&checked["login"]);
@@ -96,10 +87,10 @@ async fn a_logout_applies_at_every_gateway() {
         .signed()
         .authorization(credential(&login));
     logout.send().await.ok();
-    let invalid = within(PROPAGATION_TIMEOUT, || async {
+    until("the other gateway to reject it", || async {
         (user(stack.client_at(1)).await.status == 401).then_some(())
-    });
-    assert!(invalid.await.is_some(), "it is still valid");
+    })
+    .await;
     let refused = user(stack.client_at(1)).await;
     refused.problem(401, "authorization_invalid");
 }
@@ -121,13 +112,11 @@ async fn an_application_is_disabled_at_every_gateway() {
     }
     let disable = ["app", "disable", &application.ident];
     assert!(stack.command(&disable).status.success());
-    let disabled = Instant::now();
     for gateway in [0, 1] {
-        let remaining = PROPAGATION_TIMEOUT.saturating_sub(disabled.elapsed());
-        let refused = within(remaining, || async {
+        until(&format!("gateway {gateway} to reject it"), || async {
             (call(gateway).await.status == 403).then_some(())
-        });
-        assert!(refused.await.is_some(), "gateway {gateway} still serves it");
+        })
+        .await;
         call(gateway).await.problem(403, "app_disabled");
     }
 }

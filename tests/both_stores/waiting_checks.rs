@@ -13,7 +13,7 @@ use end_to_end::{
 use tokio::{task::JoinSet, time::timeout};
 
 const LIMIT: &str = "[limits]\nconnections = 60\n[management]\nlisten = \"$MANAGEMENT\"";
-const CHECKED: &str = "[versions.v1]\nhealth = { interval_seconds = 1 }";
+const CHECKED: &str = "[versions.v1]\nhealth = { interval_seconds = 1, unhealthy_after = 10 }";
 
 fn builder() -> StackBuilder {
     Stack::builder().multi().gateway(CHECKED).backends(LIMIT)
@@ -77,15 +77,15 @@ async fn waits_of_one_application_do_not_end_the_logins_of_others() {
     let one = stack.client_of(&stack.create_application("one", &[]));
     let other = stack.client_of(&stack.create_application("other", &[]));
     let mut waits = JoinSet::new();
-    for _ in 0..30 {
+    for _ in 0..5 {
         wait(&mut waits, &one, 3).await;
     }
     expect_waiting(&stack, &mut waits, 7).await;
-    expect_logins(&stack, &other).await;
-    expect_logins(&stack, &one).await;
     // Another application can wait.
     wait(&mut waits, &other, 1).await;
     until_waiting(&stack, 8).await;
+    expect_logins(&stack, &other).await;
+    expect_logins(&stack, &one).await;
     // Requests whose client leaves make room.
     waits.shutdown().await;
     until_waiting(&stack, 0).await;
@@ -97,18 +97,21 @@ async fn waits_of_one_application_do_not_end_the_logins_of_others() {
 #[tokio::test]
 async fn waits_of_all_applications_hold_half_of_the_connections() {
     let stack = builder().start().await;
+    // Before the first wait, which ends after 30 s.
+    let clients: Vec<_> = (0..7)
+        .map(|number| format!("application {number}"))
+        .map(|name| stack.client_of(&stack.create_application(&name, &[])))
+        .collect();
+    let (other, clients) = clients.split_last().unwrap();
     let mut waits = JoinSet::new();
-    for number in 0..6 {
-        let name = format!("application {number}");
-        let client = stack.client_of(&stack.create_application(&name, &[]));
-        for _ in 0..5 {
-            wait(&mut waits, &client, 3).await;
+    for client in clients {
+        for _ in 0..3 {
+            wait(&mut waits, client, 3).await;
         }
     }
     expect_waiting(&stack, &mut waits, 30).await;
-    let other = stack.client_of(&stack.create_application("other", &[]));
     for _ in 0..5 {
-        expect_logins(&stack, &other).await;
+        expect_logins(&stack, other).await;
     }
     assert_healthy(&stack);
 }

@@ -57,6 +57,7 @@ async fn drive(version: &str, program: Program) {
         ])
         .args(["--max-examples", CASES, "--seed", "1", "--no-color"])
         .args(["--suppress-health-check", "all"])
+        .args(["--request-timeout", "60"])
         .args(["--exclude-checks", NOT_CHECKED]);
     for path in LEFT_OUT {
         command.args(["--exclude-path", path]);

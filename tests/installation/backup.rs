@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -17,6 +17,7 @@ use end_to_end::{
     stack::{Application, Stack},
     waiting::until,
 };
+use tokio::task::JoinSet;
 
 /// The programs that have a store.
 const PROGRAMS: [Program; 3] = [Program::Gateway, Program::V1, Program::V2];
@@ -73,26 +74,25 @@ async fn a_backup_under_load_is_restored_and_the_database_before_is_kept() {
     let one = scene.stack.create_application("one", &[]);
     let client = scene.stack.client_of(&one);
     let login = log_in_by_polling(&client, "ada").await;
-    let is_over = Arc::new(AtomicBool::new(false));
-    let load: Vec<_> = (0..4)
-        .map(|_| {
-            let (client, is_over) = (client.clone(), Arc::clone(&is_over));
-            tokio::spawn(async move {
-                let mut begun = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    client.post("/login").signed().send().await.ok();
-                    begun += 1;
-                }
-                begun
-            })
-        })
-        .collect();
+    let (is_over, begun) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let mut load = JoinSet::new();
+    for _ in 0..4 {
+        let (client, is_over, begun) = (client.clone(), Arc::clone(&is_over), Arc::clone(&begun));
+        load.spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                client.post("/login").signed().send().await.ok();
+                begun.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    until("logins to begin", || async {
+        (begun.load(Ordering::Relaxed) >= 4).then_some(())
+    })
+    .await;
     let (is_done, text) = scene.store(&["backup", "saved.db"]);
     assert!(is_done && text.contains("saved.db"), "{text}");
     is_over.store(true, Ordering::Relaxed);
-    for load in load {
-        assert!(load.await.unwrap() > 0);
-    }
+    load.join_all().await;
     assert_eq!(scene.mode("saved.db"), 0o600);
     let (is_done, text) = scene.store(&["backup", "saved.db"]);
     assert!(!is_done && text.contains("exists"), "{text}");
@@ -161,8 +161,8 @@ async fn a_copy_of_the_file_alone_starts_nothing_and_others_that_may_read_it_are
     fs::set_permissions(scene.file("small.db"), open).unwrap();
     scene.start_again().await;
     for program in PROGRAMS {
-        let log = scene.stack.log(program);
-        assert!(log.contains("store: other users may read"), "{log}");
+        let warning = "store: other users may read";
+        scene.stack.log_with(program, warning).await;
     }
 }
 

@@ -51,7 +51,7 @@ impl World {
         let unused = [free_address(), free_address(), free_address()];
         let redirecting = free_address();
         let strict = format!(
-            "public_url = \"https://api.example.com\"\nunknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1\n\
+            "public_url = \"https://api.example.com\"\nunknown = \"reject\"\n[timeouts]\nbody_seconds = 1\nresponse_seconds = 1\n\
              [sign]\nreplay = \"reject\"\ncarrier = \"both\"\n[spool]\nbytes = 16777216\nfolder = \"/tmp\"\n\
              [versions.v7]\nbackend = \"{}\"\nbodies = \"json\"\nmax_body = 8388608\npath_prefix = \"/v7\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}\n\

@@ -12,6 +12,8 @@ use end_to_end::{
 use sandbox_provider::user::User;
 use serde_json::json;
 
+use super::openid::until_well;
+
 /// Every kind below the sandbox, and no default.
 const KINDS: [(&str, &str); 7] = [
     ("github", "kind = 'github'\nurl = 'http://$PROVIDER/github'"),
@@ -44,10 +46,12 @@ async fn start_with(more: &str) -> Stack {
     let client = "client_id = 'signpost-demo'\nclient_secret = 'sandbox-only-secret'\n";
     let table = |(name, keys): &(&str, &str)| format!("[providers.{name}]\n{keys}\n{client}");
     let tables: String = KINDS.iter().map(table).collect();
-    Stack::builder()
-        .backends(&format!("{tables}{more}"))
-        .start()
-        .await
+    let builder = Stack::builder().backends(&format!("{tables}{more}"));
+    let stack = builder.start().await;
+    for name in names() {
+        until_well(&stack, name).await;
+    }
+    stack
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -167,16 +171,20 @@ async fn no_id_token_that_is_not_right_logs_anybody_in() {
     for name in ["google", "microsoft", "company"] {
         for user in User::untrusted() {
             let failed = log_in(&stack, name, &user.name).await;
-            failed.rejected(502, "provider_failed");
+            // A login that needs the next fetch of the keys can time out on a busy machine.
+            let is_fetched = ["id-unknown-key", "id-other-signature"].contains(&&*user.name);
+            match is_fetched && failed.status == 504 {
+                true => failed.rejected(504, "provider_timeout"),
+                false => failed.rejected(502, "provider_failed"),
+            }
         }
         // An unknown key has the keys fetched again, not for each login.
         let counts = stack.provider_counts().await;
         let fetched = counts[name_of(name)]["keys"].as_u64().unwrap();
         assert!((1..=10).contains(&fetched), "{counts}");
     }
-    let log = stack.log(Program::V1);
     for expected in ["audience", "nonce", "expired", "signature"] {
-        assert!(log.contains(expected), "{expected}\n{log}");
+        stack.log_with(Program::V1, expected).await;
     }
     let accounts = stack.store().query("SELECT count(*) FROM accounts");
     assert_eq!(accounts.number(), 0);

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use end_to_end::{
@@ -14,7 +15,7 @@ use end_to_end::{
     program::{Program, output_text, programs_folder},
     project_copy::ProjectCopy,
     versions::versions,
-    waiting::until,
+    waiting::{until, within},
 };
 
 /// The present number's tag.
@@ -366,12 +367,13 @@ impl Run {
             copy,
             port,
         };
-        until("scripts/run to start everything", || {
+        // A whole installation starts, beside other tests.
+        let started = within(Duration::from_secs(120), || {
             let text = fs::read_to_string(&printed).unwrap();
             assert!(run.script.try_wait().unwrap().is_none(), "{text}");
             async move { text.contains("Ctrl-C stops everything").then_some(()) }
-        })
-        .await;
+        });
+        started.await.expect("scripts/run starts everything");
         run
     }
 }

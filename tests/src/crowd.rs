@@ -21,8 +21,11 @@ use self::person::Person;
 pub use self::record::{Damage, Interrupted, Login, Outcome, Record, Sent};
 use crate::{
     stack::{Application, Stack},
-    waiting::{WAIT_TIMEOUT, within},
+    waiting::within,
 };
+
+/// How long users may take for a login each, after damage that logins may have waited for.
+const NEW_LOGINS_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A running crowd.
 #[derive(Debug)]
@@ -60,18 +63,9 @@ impl Crowd {
     ///
     /// When a user does not in time.
     pub async fn wait_for_new_logins(&self) {
-        self.wait_longer_for_new_logins(WAIT_TIMEOUT).await;
-    }
-
-    /// As [`Self::wait_for_new_logins`], after damage that logins may have waited for.
-    ///
-    /// # Panics
-    ///
-    /// When a user does not in this time.
-    pub async fn wait_longer_for_new_logins(&self, timeout: Duration) {
         // Two, because the login in flight may have been started before.
         let wanted: Vec<u64> = self.counts().map(|count| count + 2).collect();
-        let done = within(timeout, || async {
+        let done = within(NEW_LOGINS_TIMEOUT, || async {
             let is_done = self
                 .counts()
                 .zip(&wanted)
@@ -80,7 +74,7 @@ impl Crowd {
         });
         assert!(
             done.await.is_some(),
-            "not each user logged in within {timeout:?}"
+            "not each user logged in within {NEW_LOGINS_TIMEOUT:?}"
         );
     }
 

@@ -9,9 +9,13 @@ use std::{
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::mpsc,
     thread,
+    time::Duration,
 };
 
-use crate::{stack::serving, waiting::WAIT_TIMEOUT};
+use crate::stack::serving;
+
+/// Timeout of a command: several may start at once, beside other tests.
+const RUN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,11 +150,11 @@ impl Program {
         let (sender, receiver) = mpsc::channel();
         // The thread ends with the child, which is killed below if it does not exit.
         thread::spawn(move || sender.send(child.wait_with_output()));
-        match receiver.recv_timeout(WAIT_TIMEOUT) {
+        match receiver.recv_timeout(RUN_TIMEOUT) {
             Ok(output) => output.expect("a child can be waited for"),
             Err(_) => {
                 signal(id, "KILL");
-                panic!("{self} {arguments:?} still runs after {WAIT_TIMEOUT:?}");
+                panic!("{self} {arguments:?} still runs after {RUN_TIMEOUT:?}");
             }
         }
     }

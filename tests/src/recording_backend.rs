@@ -20,7 +20,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 pub use self::request::{Reading, RecordedRequest, read_request};
-use crate::{listener::Listener, waiting::until};
+use crate::{listener::Listener, port::free_address, waiting::until};
 
 /// The target of the gateway's health checks.
 const HEALTH: &str = "/healthz";
@@ -78,6 +78,7 @@ pub enum Delivery {
 #[derive(Debug)]
 struct State {
     behaviour: Behaviour,
+    once: Option<Behaviour>,
     when_checked: Behaviour,
     checks: usize,
     connections: usize,
@@ -124,7 +125,7 @@ impl RecordingBackend {
     ///
     /// When no port is free.
     pub async fn start() -> Self {
-        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_at(free_address()).await
     }
 
     /// Starts one that speaks TLS, on a free port.
@@ -133,8 +134,7 @@ impl RecordingBackend {
     ///
     /// When no port is free.
     pub async fn start_with_tls(tls: ServerConfig) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self::start_as(address, Some(TlsAcceptor::from(Arc::new(tls)))).await
+        Self::start_as(free_address(), Some(TlsAcceptor::from(Arc::new(tls)))).await
     }
 
     /// Starts one at an address, which may have been used before.
@@ -150,6 +150,7 @@ impl RecordingBackend {
         let socket = TcpListener::bind(address).await;
         let state = Arc::new(Mutex::new(State {
             behaviour: Behaviour::default(),
+            once: None,
             when_checked: Behaviour::default(),
             checks: 0,
             connections: 0,
@@ -184,6 +185,11 @@ impl RecordingBackend {
     /// Sets how requests are answered from now on.
     pub fn behave(&self, behaviour: Behaviour) {
         locked(&self.state).behaviour = behaviour;
+    }
+
+    /// Sets how the next request is answered, before the others.
+    pub fn behave_once(&self, behaviour: Behaviour) {
+        locked(&self.state).once = Some(behaviour);
     }
 
     /// Sets how the gateway's own health checks are answered from now on.
@@ -287,7 +293,8 @@ async fn converse(
                         state.checks += 1;
                         state.when_checked.clone()
                     } else {
-                        let mut behaviour = state.behaviour.clone();
+                        let once = state.once.take();
+                        let mut behaviour = once.unwrap_or_else(|| state.behaviour.clone());
                         let echo = match behaviour.delivery {
                             Delivery::Echoing => Some(&*request.target),
                             Delivery::EchoingHeader(name) => request.value(name),

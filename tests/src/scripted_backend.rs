@@ -20,6 +20,7 @@ use tokio::{
 
 use crate::{
     listener::Listener,
+    port::free_address,
     recording_backend::{Reading, read_request},
 };
 
@@ -102,7 +103,7 @@ impl ScriptedBackend {
     ///
     /// When no port is free.
     pub async fn start() -> Self {
-        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_at(free_address()).await
     }
 
     /// Starts one at an address, which may have been used before.

@@ -40,7 +40,7 @@ use crate::{
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
     store::Store,
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until, within},
 };
 
 /// The application's key in single-application mode.
@@ -342,7 +342,8 @@ impl Stack {
             .running
             .get_mut(&instance)
             .expect("the program was started");
-        until(&format!("{instance} to be ready at {url}"), || {
+        // Ten programs may start at once, beside other tests.
+        let ready = within(3 * WAIT_TIMEOUT, || {
             let ended = running.exit_status().map(|_| Ended {
                 instance,
                 log: running.log(),
@@ -355,7 +356,8 @@ impl Stack {
                 let response = request.send().await.ok()?;
                 response.status().is_success().then_some(Ok(()))
             }
-        })
-        .await
+        });
+        let ready = ready.await;
+        ready.unwrap_or_else(|| panic!("{instance} is not ready at {url}"))
     }
 }

@@ -348,7 +348,7 @@ async fn what_a_provider_publishes_wrongly_fails_logins_until_it_is_mended() {
     let Some(company) = OpenIdProvider::start(Options::default()).await else {
         return;
     };
-    let documents = [("discovery", DISCOVERY), ("jwks", "/jwks")];
+    let documents = [("discovery", DISCOVERY), ("jwks", KEYS)];
     let faults = [
         "slow", "500", "redirect", "huge", "garbage", "html", "wrong",
     ];
@@ -426,12 +426,7 @@ async fn what_a_provider_publishes_wrongly_fails_logins_until_it_is_mended() {
         .control(json!({ "faults": {}, "issuer": null }))
         .await;
     for name in &names {
-        let url = client.login_url(&[("provider", name)]);
-        until(&format!("{name} to be well"), || async {
-            let page = Browser::for_data().step(&url).await;
-            (page.response.status == 302).then_some(())
-        })
-        .await;
+        until_well(&stack, name).await;
     }
     log_in(&stack, "company").await.ok();
 }

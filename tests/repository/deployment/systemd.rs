@@ -99,8 +99,11 @@ async fn the_guide_makes_an_installation_that_serves_without_a_warning() {
     // Now there is a database, of one of the programs' users.
     assert_eq!(warnings(&machine), "");
     machine.run("/", "systemctl reload signpost login@v1 login@v2");
-    let logs = machine.run("/run", "cat *.log");
-    assert!(logs.contains("configuration reloaded"), "{logs}");
+    let logs = until("a reload in the logs", || async {
+        let logs = machine.run("/run", "cat *.log");
+        logs.contains("configuration reloaded").then_some(logs)
+    })
+    .await;
     assert!(!logs.contains("other users"), "{logs}");
 
     // The master key, by the table.

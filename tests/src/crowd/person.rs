@@ -25,7 +25,7 @@ const USERS: u64 = 3;
 /// Pause before a retry after a failure, as a client would make.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout of a login's result, damage included.
-const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request failed; the record says how.
 struct Failed;

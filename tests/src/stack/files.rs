@@ -228,8 +228,9 @@ public_url = \"http://$GATEWAY\"
 store = \"$STORE\"
 # Tests of a stop set it.
 shutdown.drain_delay_seconds = 0
-# Many requests wait for few connections, on a machine that runs many tests. Tests of an outage set less.
+# Many requests wait for few connections, on a machine that runs many tests.
 postgres.wait_seconds = 5
+postgres.statement_seconds = 10
 ";
 
 const GATEWAY: &str = "

@@ -6,12 +6,14 @@ use std::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 use end_to_end::{
     metrics::Scrape,
     program::{Instance, Program},
     signed_client::SignedClient,
+    waiting::within,
 };
 use tokio::task::JoinSet;
 
@@ -23,6 +25,8 @@ const CLIENTS: usize = 40;
 const STOPS: (&str, usize) = ("SIGNPOST_TEST_STOPS", 3);
 /// Requests of all clients between two stops, at least.
 const BETWEEN: usize = 1000;
+/// How long these may take on a busy machine.
+const MAX_BETWEEN: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct Counts {
@@ -101,10 +105,10 @@ async fn stops_lose_no_request(kind: Kind, limits: &[(&str, &str)]) {
     let upgraded = front.stack.upgrade().await;
     assert!(upgraded.status.success(), "{upgraded:?}");
     let before = counts.served.load(SeqCst);
-    until("requests after the upgrade", || async {
+    let served = within(MAX_BETWEEN, || async {
         (counts.served.load(SeqCst) >= before + BETWEEN).then_some(())
-    })
-    .await;
+    });
+    served.await.expect("requests after the upgrade");
     counts.is_stopping.store(true, SeqCst);
     while let Some(ended) = clients.join_next().await {
         ended.unwrap();
@@ -116,11 +120,11 @@ async fn stops_lose_no_request(kind: Kind, limits: &[(&str, &str)]) {
 /// Waits until the front sends requests to this gateway.
 async fn until_used(stack: &Stack, instance: Instance) {
     let management = stack.addresses().management_of(instance);
-    until(&format!("the front to use {instance}"), || async {
+    let used = within(MAX_BETWEEN, || async {
         let metrics = Scrape::of(management).await;
         (metrics.sum("signpost_requests_total", &[]) >= BETWEEN as f64 / 4.0).then_some(())
-    })
-    .await;
+    });
+    assert!(used.await.is_some(), "the front does not use {instance}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

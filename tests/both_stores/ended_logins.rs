@@ -1,11 +1,8 @@
 //! Operators end all logins of an account or of an application, by command and by the management API. CONTRACT 8.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use end_to_end::{

@@ -20,7 +20,7 @@ use end_to_end::{
     store::StoreKind,
     waiting::until,
 };
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -312,7 +312,7 @@ async fn a_reload_makes_gateways_remember_together() {
         let send = &send;
         async move {
             let statuses = send(&name).await;
-            (!statuses.contains(&503)).then_some(statuses)
+            (!statuses.contains(&StatusCode::SERVICE_UNAVAILABLE)).then_some(statuses)
         }
     });
     assert_eq!(together.await, [200, 409]);

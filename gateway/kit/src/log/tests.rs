@@ -42,7 +42,7 @@ impl TestLog {
     fn written(mut self, work: impl FnOnce(&Self)) -> String {
         let subscriber = self.subscriber.take().unwrap();
         tracing::subscriber::with_default(subscriber, || work(&self));
-        self.logging.writer.flush();
+        self.logging.writer.flush_patiently();
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 }

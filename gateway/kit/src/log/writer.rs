@@ -141,6 +141,12 @@ impl LogWriter {
     pub fn flush(&self) {
         self.output().flush(Instant::now() + FLUSH_TIMEOUT);
     }
+
+    /// As [`Self::flush`], for a test that reads the lines: on a busy machine, the thread may need longer.
+    #[cfg(test)]
+    pub(crate) fn flush_patiently(&self) {
+        self.output().flush(Instant::now() + 60 * FLUSH_TIMEOUT);
+    }
 }
 
 /// Waits until a thread has handled what was queued before, for at most `timeout`; blocks meanwhile. `queue` queues its

@@ -47,7 +47,7 @@ const BIND_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout for a new process to bind the socket.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(2);
 /// Limit on connections whose command is being read.
-const MAX_READING: usize = 8;
+pub(super) const MAX_READING: usize = 8;
 /// Commands that are queued while another one runs; more wait in the socket's backlog.
 const MAX_QUEUED: usize = 1;
 

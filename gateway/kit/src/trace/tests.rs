@@ -18,13 +18,20 @@ const SERVICE: ServiceName = ServiceName {
     version: "1",
 };
 
-fn tracer(listener: &TcpListener, per_million: u32) -> (Arc<Tracer>, Arc<SpanCounters>) {
+/// Timeout of a collector that never answers.
+const SHORT: Duration = Duration::from_millis(300);
+
+fn tracer(
+    listener: &TcpListener,
+    per_million: u32,
+    timeout: Duration,
+) -> (Arc<Tracer>, Arc<SpanCounters>) {
     let counters = Arc::new(SpanCounters::default());
     let address = listener.local_addr().unwrap();
     let settings = TracingSettings {
         collector: Some(Collector {
             endpoint: format!("http://{address}/v1/traces").parse().unwrap(),
-            timeout: Duration::from_millis(300),
+            timeout,
             authorization: None,
             ca: None,
             outgoing: Default::default(),
@@ -59,10 +66,10 @@ fn listener() -> TcpListener {
 #[test]
 fn a_parents_decision_holds_and_otherwise_the_share_decides() {
     let listener = listener();
-    let (all, _) = tracer(&listener, 1_000_000);
+    let (all, _) = tracer(&listener, 1_000_000, SHORT);
     assert!(all.samples(None, *b"ffffffffffffffff"));
     assert!(!all.samples(Some(false), *b"0000000000000000"));
-    let (none, _) = tracer(&listener, 0);
+    let (none, _) = tracer(&listener, 0, SHORT);
     assert!(!none.samples(None, *b"0000000000000000"));
     assert!(none.samples(Some(true), *b"ffffffffffffffff"));
 }
@@ -71,7 +78,7 @@ fn a_parents_decision_holds_and_otherwise_the_share_decides() {
 fn a_stalled_collector_holds_up_no_sender_and_the_rest_is_dropped() {
     // It accepts connections in its backlog, and never answers.
     let listener = listener();
-    let (tracer, counters) = tracer(&listener, 1_000_000);
+    let (tracer, counters) = tracer(&listener, 1_000_000, SHORT);
     let begun = Instant::now();
     let requests = 20_000;
     for _ in 0..requests {
@@ -95,7 +102,7 @@ fn an_exporter_that_cannot_be_built_fails_its_spans_and_the_next_reload_tries_ag
     let settings = |ca: &str| TracingSettings {
         collector: Some(Collector {
             endpoint: "https://127.0.0.1:1/v1/traces".parse().unwrap(),
-            timeout: Duration::from_millis(300),
+            timeout: SHORT,
             authorization: None,
             ca: Some(ca.as_bytes().to_vec()),
             outgoing: Default::default(),
@@ -125,14 +132,14 @@ fn an_exporter_that_cannot_be_built_fails_its_spans_and_the_next_reload_tries_ag
 #[test]
 fn a_flush_exports_what_is_queued_and_does_not_wait_for_a_stalled_collector() {
     let stalled = listener();
-    let (tracer_of_stalled, _) = tracer(&stalled, 1_000_000);
+    let (tracer_of_stalled, _) = tracer(&stalled, 1_000_000, SHORT);
     send_request(&tracer_of_stalled);
     let begun = Instant::now();
     tracer_of_stalled.flush();
     assert!(begun.elapsed() < Duration::from_secs(10));
 
     let responding = listener();
-    let (tracer, counters) = tracer(&responding, 1_000_000);
+    let (tracer, counters) = tracer(&responding, 1_000_000, Duration::from_secs(60));
     thread::spawn(move || {
         for stream in responding.incoming() {
             response(stream.unwrap());

@@ -79,14 +79,8 @@ impl Pair {
         let StoreAddress::Postgres(server) = self.to.address() else {
             panic!("a server")
         };
-        copy(
-            self.file(),
-            server,
-            &PostgresSettings::default(),
-            PROGRAM,
-            |_| (),
-        )
-        .await
+        let settings = self.to.settings().postgres;
+        copy(self.file(), server, &settings, PROGRAM, |_| ()).await
     }
 
     async fn target(&self) -> Session {

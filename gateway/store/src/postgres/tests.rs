@@ -12,7 +12,7 @@ use signpost_protocol::app::AppId;
 
 use super::*;
 use crate::{
-    Migration, Store, StoreAddress, StoreSettings, Timestamp, Topic,
+    Migration, Store, StoreAddress, Timestamp, Topic,
     tables::{
         audit,
         ended_logins::{self, Whose},
@@ -23,8 +23,8 @@ use crate::{
     testing::{PROGRAM, TestStore},
 };
 
-/// Far more than the timeouts of [`settings`], 1 s each, and far less than a test would wait without them.
-const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Far more than the timeouts of [`settings`], and far less than a test would wait without them.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 fn server(store: &TestStore) -> PostgresAddress {
     let StoreAddress::Postgres(address) = store.address() else {
@@ -33,11 +33,12 @@ fn server(store: &TestStore) -> PostgresAddress {
     address.clone()
 }
 
+/// With timeouts that a busy machine keeps, and for which a test can wait.
 fn settings() -> PostgresSettings {
     PostgresSettings {
         pool_size: 2,
-        wait: Duration::from_secs(1),
-        statement: Duration::from_secs(1),
+        wait: Duration::from_secs(10),
+        statement: Duration::from_secs(10),
         root_certificate: None,
     }
 }
@@ -60,7 +61,7 @@ async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_concurrent_starts_one_migrates() {
     let store = TestStore::postgres();
-    let settings = StoreSettings::new(store.address().clone());
+    let settings = store.settings();
     let starts: Vec<_> = (0..10)
         .map(|_| {
             let settings = settings.clone();
@@ -206,10 +207,8 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
     });
     let session = database.session().await.unwrap();
     wait_for_blocked_statement(&session).await;
-    // It queues behind the migration, which gives up, and tries again. A busy machine can need more than a second.
+    // It queues behind the migration, which gives up, and tries again.
     let (other, _connection) = database.connect().await.unwrap();
-    let patient = "SET statement_timeout = '30s'";
-    other.batch_execute(patient).await.unwrap();
     let read = other.query_one("SELECT count(*) FROM applications", &[]);
     tokio::time::timeout(MAX_WAIT, read).await.unwrap().unwrap();
     assert!(!migrating.is_finished());
@@ -341,15 +340,20 @@ async fn waiting_for_a_connection_times_out() {
 async fn a_slow_statement_is_cancelled_by_the_server_and_the_connection_stays_usable() {
     let store = TestStore::postgres();
     let database = open(&store).await;
-    let session = database.session().await.unwrap();
-    let began = Instant::now();
-    let error = session.query("SELECT pg_sleep(20)", &[]).await.unwrap_err();
-    let StoreError::Postgres(error) = error else {
-        panic!("an error of the server")
-    };
-    assert_eq!(error.sql_state().unwrap().code(), "57014", "{error}");
-    assert!(began.elapsed() < MAX_WAIT);
-    session.query("SELECT 1", &[]).await.unwrap();
+    // The caller gives up soon after the server. On a busy machine, it can be first.
+    for _ in 0..10 {
+        let session = database.session().await.unwrap();
+        match session.query("SELECT pg_sleep(20)", &[]).await.unwrap_err() {
+            StoreError::TimedOut => {}
+            StoreError::Postgres(error) => {
+                assert_eq!(error.sql_state().unwrap().code(), "57014", "{error}");
+                session.query("SELECT 1", &[]).await.unwrap();
+                return;
+            }
+            error => panic!("{error:?}"),
+        }
+    }
+    panic!("the server cancels nothing");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Programs of several releases, and versions' own tables, on one store.
 
 use super::*;
-use crate::{OpenError, Store, StoreSettings, testing::TestStore, values};
+use crate::{OpenError, Store, testing::TestStore, values};
 
 const NOTES: Migration<'static> = Migration {
     name: "V1__notes",
@@ -169,7 +169,7 @@ async fn a_program_does_not_start_on_a_store_that_needs_a_later_release_of_signp
     };
     store.migrate(&later, "signpost 1.1.0").await.unwrap();
     // Additive: this release still starts.
-    let settings = StoreSettings::new(test.address().clone());
+    let settings = test.settings();
     Store::open(&settings).await.unwrap();
     let words = same(
         "V3__words",

@@ -7,8 +7,8 @@ use std::{
 
 use super::*;
 use crate::{
-    Store, StoreError, StoreSettings, Topic, postgres::changes::with_notification,
-    sqlite::changes::record, testing::TestStore,
+    Store, StoreError, Topic, postgres::changes::with_notification, sqlite::changes::record,
+    testing::TestStore,
 };
 
 /// Generous: many tests share the processors.
@@ -90,7 +90,7 @@ async fn calls_are_counted_by_their_result() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_wait_for_a_connection_are_shown_while_they_wait() {
     let test = TestStore::chosen();
-    let mut settings = StoreSettings::new(test.address().clone());
+    let mut settings = test.settings();
     settings.postgres.pool_size = 1;
     let store = Store::open(&settings).await.unwrap();
     let (let_go, held) = std::sync::mpsc::channel::<()>();

@@ -18,7 +18,7 @@ pub(super) const SPARE_CONNECTIONS: usize = 64;
 /// Share of one network in them: other networks' health checks still find a spare connection.
 const SPARE_OF_NETWORK: usize = SPARE_CONNECTIONS / 2;
 /// How long a connection above the limit waits for a place: longer than most requests take.
-const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The places of a listener, and the spares of connections that wait.
 #[derive(Default)]

@@ -8,7 +8,10 @@ use tokio::{
     net::TcpSocket,
 };
 
-use super::{admission::SPARE_CONNECTIONS, *};
+use super::{
+    admission::{PLACE_TIMEOUT, SPARE_CONNECTIONS},
+    *,
+};
 
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(3600);
@@ -279,20 +282,31 @@ async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
 
 #[tokio::test]
 async fn a_connection_above_the_limit_gets_the_next_place() {
-    let server = Server::start(2, PATIENT).await;
-    let mut streams = [server.connect().await, server.connect().await];
-    for stream in &mut streams {
-        send(stream, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    for _ in 0..20 {
+        let server = Server::start(2, PATIENT).await;
+        let mut streams = [server.connect().await, server.connect().await];
+        for stream in &mut streams {
+            send(stream, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
+        }
+        let (began, mut waiting) = (Instant::now(), Vec::new());
+        for _ in 0..SPARE_CONNECTIONS / 2 {
+            let mut stream = server.connect().await;
+            send(&mut stream, GET).await;
+            waiting.push(stream);
+        }
+        let mut are_served = true;
+        for stream in streams.iter_mut().chain(&mut waiting) {
+            let mut start = [0; b"HTTP/1.1 200 ".len()];
+            let is_read = stream.read_exact(&mut start).await.is_ok();
+            are_served &= is_read && start == *b"HTTP/1.1 200 ";
+        }
+        if are_served {
+            return;
+        }
+        // On a busy machine, some may wait for too long.
+        assert!(began.elapsed() >= PLACE_TIMEOUT);
     }
-    let mut waiting = Vec::new();
-    for _ in 0..SPARE_CONNECTIONS / 2 {
-        let mut stream = server.connect().await;
-        send(&mut stream, GET).await;
-        waiting.push(stream);
-    }
-    for stream in streams.iter_mut().chain(&mut waiting) {
-        assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
-    }
+    panic!("some get no place");
 }
 
 #[tokio::test]
@@ -451,7 +465,7 @@ async fn a_response_sent_before_the_body_is_read_arrives() {
 
 #[tokio::test]
 async fn a_stop_finishes_requests_and_closes_other_connections() {
-    let server = Server::start(10, TIMEOUTS).await;
+    let server = Server::start(10, PATIENT).await;
     let mut idle = server.connect().await;
     send(&mut idle, GET).await;
     read_head(&mut idle).await;

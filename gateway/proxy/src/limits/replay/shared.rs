@@ -40,10 +40,10 @@ use crate::limits::places::{Place, Places};
 const MAX_WAITING: usize = 4096;
 /// Limit of the signatures in a statement.
 const MAX_BATCH: usize = 256;
-/// Timeout of the statements for the signatures that wait.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout of the statements for the signatures that wait. In unit tests, a busy machine may delay them.
+const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 20 } else { 1 });
 /// Timeout of a request: for the signatures before its own, and for its own.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = TIMEOUT.saturating_mul(2);
 /// After a failure, the store is not asked for so long.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Connections to the store: for the signatures, for the mark, and to delete expired rows.

@@ -127,14 +127,14 @@ mod tests {
         start.elapsed().as_secs()
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn names_are_resolved_soon_after_a_request_finds_no_address() {
         let balancer = outdated();
         assert_eq!(balancer.choose(b"", &mut Attempts::default()), None);
         assert!(seconds_until_current(&balancer).await < 5);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_unresolved_name_is_retried_soon() {
         let versions = versions("[versions.v1]\nbackend = 'localhost:1'\n");
         let balancer = Balancer::new(versions.default().own(), None).unwrap();

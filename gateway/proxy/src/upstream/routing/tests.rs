@@ -147,7 +147,8 @@ async fn a_passed_check_ends_an_ejection() {
     let is_ok = Arc::new(AtomicBool::new(false));
     let _server = tokio::spawn(responses(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
-        "backends = ['{address}', '127.0.0.1:1']\nhealth = {{ path = '/up?x=1', unhealthy_after = 9 }}"
+        "backends = ['{address}', '127.0.0.1:1']\n\
+         health = {{ path = '/up?x=1', timeout_seconds = 60, unhealthy_after = 9 }}"
     ))
     .await;
     let is_ejected = || {
@@ -218,7 +219,8 @@ async fn checks_make_an_address_unhealthy_and_healthy_again() {
     let is_ok = Arc::new(AtomicBool::new(true));
     let server = tokio::spawn(responses(listener, Arc::clone(&is_ok)));
     let balancer = balancer(&format!(
-        "backend = '{address}'\nhealth = {{ path = '/up?x=1', unhealthy_after = 2 }}"
+        "backend = '{address}'\n\
+         health = {{ path = '/up?x=1', timeout_seconds = 60, unhealthy_after = 2 }}"
     ))
     .await;
     let is_healthy = || balancer.choose(b"", &mut Attempts::default()).is_some();

@@ -5,7 +5,7 @@ use tokio::time::timeout;
 use super::*;
 
 /// Longer than the timeout of a statement.
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 fn free_connections(database: &PostgresDatabase) -> usize {
     database.shared.pool.status().available
@@ -24,22 +24,28 @@ async fn wait_until_all_free(database: &PostgresDatabase) {
 async fn a_connection_returns_to_the_pool_when_its_statement_ends() {
     let store = TestStore::postgres();
     let database = open(&store).await;
-    let session = database.session().await.unwrap();
     let pid = "SELECT pg_backend_pid()";
-    let before: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
-    assert_eq!(free_connections(&database), 0);
-    let sleeping = async move { session.query("SELECT pg_sleep(20)", &[]).await };
-    let dropped = timeout(Duration::from_millis(100), sleeping).await;
-    assert!(dropped.is_err(), "it sleeps");
-    assert_eq!(
-        free_connections(&database),
-        0,
-        "the statement is still running"
-    );
-    wait_until_all_free(&database).await;
-    let session = database.session().await.unwrap();
-    let after: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
-    assert_eq!(after, before, "the same connection");
+    // Soon after its timeout, the connection is closed. On a busy machine, the statement may not have ended by then.
+    for _ in 0..10 {
+        let session = database.session().await.unwrap();
+        let before: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
+        assert_eq!(free_connections(&database), 0);
+        let sleeping = async move { session.query("SELECT pg_sleep(20)", &[]).await };
+        let dropped = timeout(Duration::from_millis(100), sleeping).await;
+        assert!(dropped.is_err(), "it sleeps");
+        assert_eq!(
+            free_connections(&database),
+            0,
+            "the statement is still running"
+        );
+        wait_until_all_free(&database).await;
+        let session = database.session().await.unwrap();
+        let after: i32 = session.query_one(pid, &[]).await.unwrap().get(0);
+        if after == before {
+            return;
+        }
+    }
+    panic!("no connection is used again");
 }
 
 #[tokio::test]

@@ -89,8 +89,8 @@ async fn calls_to_a_silent_server_time_out_and_its_connections_are_closed() {
     // No connection is left, and none can be opened.
     let error = database.session().await.unwrap_err();
     assert!(matches!(error, StoreError::Busy), "{error}");
-    // A statement, the wait for its connection's end, and a wait for a connection: 2.5 s on an idle machine.
-    assert!(began.elapsed() < Duration::from_secs(10));
+    // A statement, and a wait for a connection: 20.5 s on an idle machine.
+    assert!(began.elapsed() < 2 * MAX_WAIT);
     wire.is_blocked.send_replace(false);
     let session = database.session().await.unwrap();
     session.query("SELECT 1", &[]).await.unwrap();
@@ -129,7 +129,7 @@ async fn an_opening_that_gets_no_answer_after_it_has_connected_times_out() {
     wire.is_blocked.send_replace(true);
     let limit = Duration::from_millis(100);
     let migrated = migrate::migrate(&mut client, "a", &SIGNPOST, PROGRAM, limit);
-    let migrated = tokio::time::timeout(Duration::from_secs(5), migrated).await;
+    let migrated = tokio::time::timeout(MAX_WAIT, migrated).await;
     let error = migrated.expect("it times out").unwrap_err();
     assert!(error.is_unavailable(), "{error}");
 }
@@ -144,12 +144,11 @@ async fn a_listener_detects_a_silent_server() {
     let _watch = changes::watch(&database, clock, on_change).unwrap();
     let before = *wire.accepted.borrow_and_update();
     wire.is_blocked.send_replace(true);
-    let limit = Duration::from_secs(5);
     let reconnected = wire.accepted.wait_for(|count| *count > before);
-    let reconnected = tokio::time::timeout(limit, reconnected).await;
+    let reconnected = tokio::time::timeout(MAX_WAIT, reconnected).await;
     drop(reconnected.expect("it reconnects").unwrap());
     wire.is_blocked.send_replace(false);
     for expected in [crate::Change::Lost, crate::Change::Restored] {
-        assert_eq!(changes.recv_timeout(limit).unwrap(), expected);
+        assert_eq!(changes.recv_timeout(MAX_WAIT).unwrap(), expected);
     }
 }

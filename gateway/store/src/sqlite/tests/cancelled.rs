@@ -10,7 +10,7 @@ use super::*;
 use crate::sqlite::pool::CONNECTIONS;
 
 /// Far more than a call takes.
-const DEADLINE: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Counts concurrent work, and its maximum.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! What requests and logins count.
 
-use signpost_kit::metrics::Metrics;
+use signpost_kit::{metrics::Metrics, server::shutdown::Phase};
 
 use super::{
     polling::{begin, check, confirm},
@@ -96,7 +96,7 @@ async fn the_wait_of_a_check_is_not_its_duration() {
     let before = value(&setup, sum).unwrap();
     let begun_at = Instant::now();
     let check = tokio::spawn(async move {
-        let target = format!("/check?token={token}&wait=3");
+        let target = format!("/check?token={token}&wait=30");
         waiting.call("POST", &target, &[]).await
     });
     while value(&setup, "signpost_checks_waiting") != Some(1.0) {
@@ -106,6 +106,9 @@ async fn the_wait_of_a_check_is_not_its_duration() {
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // It ends the wait.
+    setup.service.state.phase.send_replace(Phase::Closing);
     assert_eq!(check.await.unwrap().json()["status"], "pending");
     let took = begun_at.elapsed().as_secs_f64();
     let measured = value(&setup, sum).unwrap() - before;

@@ -10,25 +10,26 @@ use end_to_end::{
     logins::log_in_by_redirect,
     program::Program,
     raw_connection::{RawConnection, request},
+    recording_backend::RecordingBackend,
     signed_client::http_client_without_keep_alive,
     stack::Stack,
     waiting::until,
 };
 
-const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nidle_seconds = 2";
-/// Limit for the timeouts of `SHORT`, on a machine that runs other tests.
-const MAX_DURATION: Duration = Duration::from_secs(8);
+/// Longer than by default for heads and bodies. For idle connections the default is more than a test waits.
+const TIMEOUTS: &str = "[timeouts]\nhead_seconds = 12\nbody_seconds = 12\nidle_seconds = 8";
+const ARRIVAL: Duration = Duration::from_secs(12);
 const SECRET: &str = "gateway_secret = \"8b1a9953c4611296a827abf8c47804d7\"";
 
 #[tokio::test]
 async fn a_backend_closes_connections_without_a_complete_head() {
-    let stack = Stack::builder().backends(SHORT).start().await;
+    let stack = Stack::builder().backends(TIMEOUTS).start().await;
     assert_head_timeout(stack.addresses().v1, "/healthz").await;
 }
 
 #[tokio::test]
 async fn the_management_listener_closes_connections_without_a_complete_head() {
-    let stack = Stack::builder().gateway(SHORT).start().await;
+    let stack = Stack::builder().gateway(TIMEOUTS).start().await;
     assert_head_timeout(stack.addresses().management, "/healthz").await;
 }
 
@@ -53,18 +54,18 @@ async fn assert_head_timeout(address: SocketAddr, path: &str) {
     idle.send(&health_check(path)).await;
     assert_eq!(idle.response().await.unwrap().status, 200);
     assert!(silent.is_closed().await);
+    assert!(start.elapsed() >= ARRIVAL, "{:?}", start.elapsed());
     for connection in [&mut unfinished, &mut second] {
         let responses = connection.responses_until_close().await;
         let statuses: Vec<_> = responses.iter().map(|response| response.status).collect();
         assert_eq!(statuses, [408]);
     }
     assert!(idle.is_closed().await);
-    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
 async fn a_backend_rejects_a_body_that_does_not_arrive_in_time() {
-    let stack = Stack::builder().backends(SHORT).start().await;
+    let stack = Stack::builder().backends(TIMEOUTS).start().await;
     let mut connection = RawConnection::open(stack.addresses().v1).await;
     let headers = [
         "Content-Type: application/x-www-form-urlencoded",
@@ -79,7 +80,7 @@ async fn a_backend_rejects_a_body_that_does_not_arrive_in_time() {
     assert_eq!(responses[0].status, 408);
     assert_eq!(responses[0].code().as_deref(), Some("request_timeout"));
     assert_eq!(responses[0].header("connection"), Some("close"));
-    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ARRIVAL, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -92,13 +93,11 @@ async fn the_secret_is_checked_before_the_body() {
         "Content-Length: 100",
         "X-Gateway-Secret: another",
     ];
-    // The body never arrives; its timeout is 10 s.
-    let start = Instant::now();
+    // The body never arrives.
     connection
         .send(&request("POST", "/login", &headers, b""))
         .await;
     let response = connection.response().await.unwrap();
-    assert!(start.elapsed() < MAX_DURATION, "{:?}", start.elapsed());
     assert_eq!(response.code().as_deref(), Some("gateway_required"));
     assert_eq!(response.header("connection"), Some("close"));
 }
@@ -200,22 +199,23 @@ const DESCRIPTORS: u32 = 256;
 
 #[tokio::test]
 async fn a_gateway_out_of_descriptors_responds_to_health_checks() {
-    let (mut stack, _backend) = Stack::recording().await;
+    let backend = RecordingBackend::start().await;
+    let patient = "[timeouts]\nhead_seconds = 300";
+    let builder = Stack::builder().gateway(patient).in_front_of(&backend);
+    let mut stack = builder.start().await;
     stack
         .restart_with_descriptors(Program::Gateway, DESCRIPTORS)
         .await;
     let gateway = stack.addresses().gateway;
     let healthz = format!("http://{}/healthz", stack.addresses().management);
     let watch = tokio::spawn(async move {
-        let mut longest = Duration::ZERO;
+        // It gives up after a minute. The connections below stay open for longer.
+        let client = http_client_without_keep_alive();
         for _ in 0..100 {
-            let start = Instant::now();
-            let response = http_client_without_keep_alive().get(&healthz).send();
-            assert_eq!(response.await.unwrap().status(), 200);
-            longest = longest.max(start.elapsed());
+            let response = client.get(&healthz).send().await.unwrap();
+            assert_eq!(response.status(), 200);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        longest
     });
     let mut silent = Vec::new();
     for number in 0..400u32 {
@@ -226,8 +226,7 @@ async fn a_gateway_out_of_descriptors_responds_to_health_checks() {
     }
     let log = stack.log_with(Program::Gateway, "file descriptors").await;
     assert!(!log.contains("Too many open files"), "{log}");
-    let longest = watch.await.unwrap();
-    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    watch.await.unwrap();
     drop(silent);
     until("a request to be served", || async {
         let mut connection = stack.raw().await;

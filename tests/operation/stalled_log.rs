@@ -3,7 +3,6 @@
 use std::{
     io::{PipeReader, Read},
     net::SocketAddr,
-    time::{Duration, Instant},
 };
 
 use end_to_end::{
@@ -12,6 +11,7 @@ use end_to_end::{
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::Stack,
+    waiting::WAIT_TIMEOUT,
 };
 use tokio::task::spawn_blocking;
 
@@ -20,15 +20,13 @@ const REQUESTS: usize = 2000;
 const BATCH: usize = 50;
 /// Both programs buffer about 1 MiB of the log for a slow reader; 2,000 lines with such paths are more.
 const PATH_LENGTH: usize = 500;
-/// Limit for a stop with no request in flight, including the half second in which the log may still be written.
-const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[tokio::test]
 async fn a_stalled_log_does_not_stop_the_gateway() {
     let (mut stack, backend) = Stack::recording().await;
     let reader = stack.restart_into_pipe(Program::Gateway).await;
     serve_unread(&stack, &backend).await;
-    assert_stops_in_time(&mut stack, Program::Gateway).await;
+    assert_stops(&mut stack, Program::Gateway).await;
     drop(reader);
 }
 
@@ -41,7 +39,7 @@ async fn the_gateway_logs_how_many_lines_were_dropped() {
     let scrape = Scrape::of(stack.addresses().management).await;
     let counted = scrape.sum("signpost_log_lines_dropped_total", &[]);
     assert!(counted >= dropped as f64, "{counted} of {dropped}");
-    assert_stops_in_time(&mut stack, Program::Gateway).await;
+    assert_stops(&mut stack, Program::Gateway).await;
 }
 
 #[tokio::test]
@@ -49,7 +47,7 @@ async fn a_stalled_log_does_not_stop_a_backend() {
     let mut stack = Stack::start().await;
     let reader = stack.restart_into_pipe(Program::V1).await;
     call(stack.addresses().v1, 404).await;
-    assert_stops_in_time(&mut stack, Program::V1).await;
+    assert_stops(&mut stack, Program::V1).await;
     drop(reader);
 }
 
@@ -59,7 +57,7 @@ async fn a_backend_logs_how_many_lines_were_dropped() {
     let reader = stack.restart_into_pipe(Program::V1).await;
     call(stack.addresses().v1, 404).await;
     assert_every_line_is_accounted_for(reader).await;
-    assert_stops_in_time(&mut stack, Program::V1).await;
+    assert_stops(&mut stack, Program::V1).await;
 }
 
 /// Fills the log from both sides: a thread of its own writes access lines, the serving threads write errors.
@@ -88,12 +86,10 @@ async fn call(address: SocketAddr, status: u16) {
     }
 }
 
-async fn assert_stops_in_time(stack: &mut Stack, program: Program) {
-    let start = Instant::now();
+async fn assert_stops(stack: &mut Stack, program: Program) {
     stack.running(program).terminate();
     let ended = stack.wait_for_exit(program).await;
     assert!(ended.success(), "{ended}");
-    assert!(start.elapsed() < STOP_TIMEOUT, "{:?}", start.elapsed());
 }
 
 /// Reads the log up to the line with the number of dropped lines, and checks that number. Returns it.
@@ -112,7 +108,7 @@ async fn assert_every_line_is_accounted_for(mut reader: PipeReader) -> usize {
             }
         }
     });
-    let (written, dropped, _reader) = tokio::time::timeout(Duration::from_secs(20), read)
+    let (written, dropped, _reader) = tokio::time::timeout(WAIT_TIMEOUT, read)
         .await
         .expect("the count comes in time")
         .unwrap();

@@ -317,13 +317,10 @@ async fn the_start_and_a_reload_warn_of_readable_secrets() {
         .start()
         .await;
     let key = stack.folder().join("app.key");
-    let warnings = || {
-        let log = stack.log(Program::Gateway);
-        let is_warning = |line: &&str| line.contains("WARN application.key: other users may read");
-        log.lines().filter(is_warning).count()
-    };
-    let before = warnings();
-    assert_eq!(before, 1, "{}", stack.log(Program::Gateway));
+    let warning = "WARN application.key: other users may read";
+    let warnings = || stack.log(Program::Gateway).matches(warning).count();
+    let log = stack.log_with(Program::Gateway, warning).await;
+    assert_eq!(warnings(), 1, "{log}");
     fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
     assert!(stack.command(&["reload"]).status.success());
     assert_eq!(warnings(), 1);

@@ -21,7 +21,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it with `prometheus.yml` and `alerts.yml`: with these targets, and a scrape every 200 ms.
+    /// Starts it with `prometheus.yml` and `alerts.yml`: with these targets, and a scrape every second.
     ///
     /// # Panics
     ///
@@ -145,7 +145,7 @@ impl Drop for Prometheus {
 /// `prometheus.yml` with other targets and intervals.
 fn configuration(gateways: &[SocketAddr], login_services: &[SocketAddr]) -> String {
     let mut written = [targets(gateways), targets(login_services)].into_iter();
-    let file = observe::read("prometheus.yml").replace("interval: 15s", "interval: 200ms");
+    let file = observe::read("prometheus.yml").replace("interval: 15s", "interval: 1s");
     let mut text = String::new();
     for line in file.lines() {
         if line.trim() == "static_configs:" {

@@ -197,9 +197,8 @@ async fn an_http2_connection_of_a_closed_listener_ends_after_its_next_response()
 #[tokio::test]
 async fn an_address_that_cannot_be_opened_changes_nothing() {
     let (stack, _backend) = Stack::recording().await;
-    let (first, new) = (stack.addresses().gateway, free_address());
-    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = taken.local_addr().unwrap();
+    let (first, new, address) = (stack.addresses().gateway, free_address(), free_address());
+    let taken = TcpListener::bind(address).unwrap();
     let unsuitable: SocketAddr = "192.0.2.1:80".parse().unwrap();
     let own: SocketAddr = SocketAddr::from(([0, 0, 0, 0], first.port()));
     for (other, reason) in [

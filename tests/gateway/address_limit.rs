@@ -126,8 +126,8 @@ async fn the_limit_is_checked_after_the_method_and_before_everything_else() {
 async fn a_limit_applies_by_default_and_can_be_disabled() {
     const MANY: usize = 900;
     let backend = RecordingBackend::start().await;
-    let target = "/login?state=v1.x&code=y";
-    let bytes = request("GET", target, &[], b"").repeat(MANY);
+    // The gateway answers it by itself, far faster than the limit allows.
+    let bytes = request("GET", "/favicon.ico", &[], b"").repeat(MANY);
     let by_default = Stack::builder()
         .in_front_of(&backend)
         .without(Program::Gateway, "limits");
@@ -144,6 +144,6 @@ async fn a_limit_applies_by_default_and_can_be_disabled() {
         }
         assert_eq!(statuses.contains(&429), is_limited);
         // The burst suffices for an office behind one address.
-        assert!(statuses[..500].iter().all(|status| *status == 200));
+        assert!(statuses[..500].iter().all(|status| *status == 204));
     }
 }

@@ -91,7 +91,7 @@ async fn requests_to_an_exited_backend_are_retried_or_get_502() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_a_frozen_backend_are_retried_or_get_504() {
-    judge_all(Fault::Freeze, "[timeouts]\nresponse_seconds = 2").await;
+    judge_all(Fault::Freeze, "[timeouts]\nresponse_seconds = 8").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

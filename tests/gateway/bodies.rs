@@ -285,7 +285,7 @@ async fn a_backend_can_be_spared_time_and_sign() {
 #[tokio::test]
 async fn a_body_that_breaks_off_or_stalls_leaves_nothing() {
     let backend = RecordingBackend::start().await;
-    let settings = settings(&backend) + "[connections]\nmin_bytes_per_second = 1000000\n";
+    let settings = settings(&backend) + "[connections]\nmin_bytes_per_second = 200000\n";
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway(&settings)
@@ -317,7 +317,7 @@ async fn a_body_that_breaks_off_or_stalls_leaves_nothing() {
         (room().await == 0.0).then_some(())
     })
     .await;
-    // Slower than the smallest rate: five seconds, and one for what it has sent.
+    // Slower than the smallest rate: five seconds, and five for what it has sent.
     let mut slow = stack.raw().await;
     slow.send(&head).await;
     let response = tokio::time::timeout(Duration::from_secs(30), slow.response()).await;

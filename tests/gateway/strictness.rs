@@ -1,6 +1,6 @@
 //! HTTP as CONTRACT 2 requires: limits, timeouts, and headers that the gateway does not forward.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use end_to_end::{
     port::free_address,
@@ -10,7 +10,7 @@ use end_to_end::{
     stack::Stack,
 };
 
-const SHORT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1";
+const SHORT: &str = "[timeouts]\nhead_seconds = 5\nbody_seconds = 5";
 
 async fn stack(config: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
@@ -27,12 +27,11 @@ async fn stack(config: &str) -> (Stack, RecordingBackend) {
 #[tokio::test]
 async fn a_slow_head_is_ended_by_the_total_timeout() {
     let (stack, backend) = stack(SHORT).await;
-    let start = Instant::now();
     let mut connection = stack.raw().await;
     // Each piece arrives well within the timeout; all of them together do not.
     let pieces = request("GET", "/x", &["X: y"; 8], b"");
     connection
-        .send_slowly(pieces.chunks(10), Duration::from_millis(200))
+        .send_slowly(pieces.chunks(2), Duration::from_millis(200))
         .await;
     let response = connection.response().await.unwrap();
     assert_eq!(
@@ -40,11 +39,6 @@ async fn a_slow_head_is_ended_by_the_total_timeout() {
         (408, Some("request_timeout"))
     );
     assert!(connection.is_closed().await);
-    assert!(
-        start.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        start.elapsed()
-    );
     assert_eq!(backend.connections(), 0);
 }
 
@@ -64,7 +58,7 @@ async fn a_slow_body_is_ended_by_the_total_timeout() {
     let mut connection = stack.raw().await;
     connection.send(&bytes[..head]).await;
     connection
-        .send_slowly(bytes[head..].chunks(8), Duration::from_millis(200))
+        .send_slowly(bytes[head..].chunks(3), Duration::from_millis(200))
         .await;
     let response = connection.response().await.unwrap();
     assert_eq!(
@@ -92,7 +86,7 @@ async fn a_slow_request_within_the_timeout_passes() {
 
 #[tokio::test]
 async fn a_silent_connection_is_closed() {
-    let (stack, _backend) = stack("[timeouts]\nhead_seconds = 1\nidle_seconds = 1").await;
+    let (stack, _backend) = stack("[timeouts]\nhead_seconds = 5\nidle_seconds = 1").await;
     let mut silent = stack.raw().await;
     let mut idle = stack.raw().await;
     idle.send(&request("GET", "/x", &[], b"")).await;
@@ -342,20 +336,13 @@ async fn an_empty_line_before_a_request_is_skipped_once() {
 
 #[tokio::test]
 async fn a_silent_backend_times_out() {
-    let (stack, backend) = stack(SHORT).await;
+    let (stack, backend) = stack("[versions.v2]\nresponse_seconds = 1").await;
     backend.behave(Behaviour::responding(Delivery::Never));
     let client = stack.client();
-    client
-        .get("/x")
-        .send()
-        .await
-        .problem(504, "backend_timeout");
-    client
-        .post("/x")
-        .param("a", "1")
-        .send()
-        .await
-        .problem(504, "backend_timeout");
+    for call in [client.get("/x"), client.post("/x").param("a", "1")] {
+        let response = call.version("v2").send().await;
+        response.problem(504, "backend_timeout");
+    }
     backend.behave(Behaviour::default());
     client.get("/x").send().await.ok();
 }
@@ -516,7 +503,7 @@ async fn connection_close_also_applies_to_a_rejection() {
 
 #[tokio::test]
 async fn an_empty_line_after_a_request_begins_no_other() {
-    let (stack, _backend) = stack("[timeouts]\nhead_seconds = 1\nidle_seconds = 2").await;
+    let (stack, _backend) = stack("[timeouts]\nidle_seconds = 2").await;
     let mut connection = stack.raw().await;
     let lined = [request("GET", "/x", &[], b""), b"\r\n".to_vec()].concat();
     connection.send(&lined).await;

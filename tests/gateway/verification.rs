@@ -18,8 +18,8 @@ body_bytes = 4096
 params = 32
 
 [timeouts]
-head_seconds = 1
-body_seconds = 1
+head_seconds = 5
+body_seconds = 5
 ";
 
 /// A request that is rejected, and the status and code of its response.

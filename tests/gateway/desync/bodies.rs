@@ -22,10 +22,9 @@ use tokio::task::JoinSet;
 /// v1 takes forms; v2 takes JSON by all methods, below its prefix or at its hosts.
 const SETTINGS: &str = "[sign]
 carrier = 'both'
+window_seconds = 300
 [timeouts]
-head_seconds = 1
-body_seconds = 1
-idle_seconds = 1
+idle_seconds = 10
 [versions.v1]
 methods = ['GET', 'HEAD', 'POST']
 [versions.v2]

@@ -6,7 +6,7 @@ use end_to_end::{
     program::Program,
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
-    stack::Stack,
+    stack::{Application, Stack},
     waiting::{until, within},
 };
 
@@ -19,7 +19,7 @@ const SHARED: &str =
     "[rate_limits]\nshared = true\n[rate_limits.application]\nper_second = 10\nburst = 20\n";
 
 /// Time for which clients send as much as they can.
-const FLOOD_TIME: Duration = Duration::from_secs(20);
+const FLOOD_TIME: Duration = Duration::from_secs(10);
 /// Pause between two requests of a client: far more than the rate.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -46,22 +46,36 @@ async fn served(client: &SignedClient, time: Duration) -> Vec<Instant> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_keep_to_one_rate() {
+async fn two_gateways_keep_to_one_rate_and_overshoot_by_the_documented_bound() {
     let (stack, _backend) = two_gateways(SHARED).await;
-    let application = stack.create_application("one", &[]);
-    let [one, other] = [0, 1].map(|number| stack.client_of_at(&application, number));
+    let mut excesses = Vec::new();
+    // On a busy machine the gateways may tell each other too late. Two that count by themselves exceed it each time.
+    while excesses.len() < 5 {
+        let application = stack.create_application("one", &[]);
+        match flood_both(&stack, &application).await {
+            Ok(()) => return,
+            Err(excess) => excesses.push(excess),
+        }
+    }
+    panic!("{excesses:#?}");
+}
+
+/// Floods both gateways. An error is what exceeds or misses the rate.
+async fn flood_both(stack: &Stack, application: &Application) -> Result<(), String> {
+    let [one, other] = [0, 1].map(|number| stack.client_of_at(application, number));
     let start = Instant::now();
     let (one, other) = tokio::join!(served(&one, FLOOD_TIME), served(&other, FLOOD_TIME));
     let seconds = start.elapsed().as_secs_f64();
     let served = f64::from(u32::try_from(one.len() + other.len()).unwrap());
     let (rate, burst) = (f64::from(PER_SECOND), f64::from(BURST));
     let alone = rate * seconds + burst;
-    // Two that count by themselves serve `2 * alone`. The bound of `conf/guides/limits.md` is lower, but reports are
-    // late on a busy machine.
-    assert!(
-        (alone * 0.4..=alone * 1.5).contains(&served),
-        "{served} in {seconds} s; one gateway serves {alone}"
-    );
+    // `conf/guides/limits.md`, with two gateways. Two that count by themselves serve `2 * alone`.
+    let bound = alone + burst + 2.0 * rate;
+    if !(alone * 0.7..=bound).contains(&served) {
+        return Err(format!(
+            "{served} in {seconds} s; alone {alone}, bound {bound}"
+        ));
+    }
     // After the overshoot was refilled, both together keep to the rate.
     let settled = Duration::from_secs(5);
     let late = |times: &[Instant]| {
@@ -69,7 +83,11 @@ async fn two_gateways_keep_to_one_rate() {
         f64::from(u32::try_from(late).unwrap())
     };
     let (late, rest) = (late(&one) + late(&other), seconds - settled.as_secs_f64());
-    assert!(late <= rate * rest * 1.5, "{late} in the last {rest} s");
+    // At most an interval's requests of each gateway are not known to the other one.
+    match late <= rate * rest + 2.0 * rate {
+        true => Ok(()),
+        false => Err(format!("{late} in the last {rest} s")),
+    }
 }
 
 #[tokio::test]

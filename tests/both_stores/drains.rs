@@ -7,7 +7,7 @@ use end_to_end::{
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::http_client,
     stack::{Application, Stack},
-    waiting::{WAIT_TIMEOUT, until, within},
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use serde_json::{Value, json};
 
@@ -202,10 +202,11 @@ async fn a_drained_address_comes_back_by_itself_and_a_forced_draining_rejects_re
     drain(&one, "5m", &["--force"]);
     drain(&other, "15s", &["--force", "--reason", "both"]);
     let status = async |expected: u16| {
-        let seen = within(WAIT_TIMEOUT + Duration::from_secs(15), || async {
+        let timeout = WAIT_TIMEOUT + Duration::from_secs(15);
+        until_within(timeout, &expected.to_string(), || async {
             (two.status(0).await == expected).then_some(())
-        });
-        assert!(seen.await.is_some(), "{expected}");
+        })
+        .await;
     };
     status(503).await;
     status(200).await;

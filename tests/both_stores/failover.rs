@@ -22,7 +22,7 @@ use end_to_end::{
     signed_client::fetch,
     stack::{Stack, StackBuilder},
     store::StoreKind,
-    waiting::within,
+    waiting::until_within,
 };
 use tokio::task::spawn_blocking;
 
@@ -111,8 +111,8 @@ async fn survives<S: Servers>(start: impl FnOnce() -> S + Send + 'static, faults
         let from = Instant::now();
         run(&servers, move |servers| servers.harm(kind)).await;
         let promoted = from.elapsed();
-        let back = within(LOGIN_TIMEOUT, || login_begins(&client)).await;
-        assert!(back.is_some(), "{kind}: no login after {LOGIN_TIMEOUT:?}");
+        let what = format!("a login after {kind}");
+        until_within(LOGIN_TIMEOUT, &what, || login_begins(&client)).await;
         report(number, kind, promoted, from.elapsed());
         run(&servers, move |servers| servers.heal(kind)).await;
         let until = Instant::now() + LOGIN_TIMEOUT;
@@ -150,11 +150,11 @@ async fn is_ready_everywhere(stack: &Stack) {
         assert!(!stack.log(program).contains("panicked"), "{program}");
     }
     let url = format!("http://{}/readyz", stack.addresses().management);
-    let ready = within(SERVERS_TIMEOUT, || async {
+    until_within(SERVERS_TIMEOUT, "the gateway to be ready", || async {
         let response = fetch(&url).await;
         (response.text() == "ready\n").then_some(())
-    });
-    assert!(ready.await.is_some());
+    })
+    .await;
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

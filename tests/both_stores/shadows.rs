@@ -11,7 +11,7 @@ use end_to_end::{
     response::Response,
     signed_client::http_client,
     stack::{Application, Stack},
-    waiting::{WAIT_TIMEOUT, until, within},
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -71,13 +71,13 @@ impl Compared {
             .addresses()
             .management_of(Program::Gateway.number(gateway));
         // Copies that get no response take their time.
-        let counted = within(3 * WAIT_TIMEOUT, || async {
+        let what = format!("{number} copies that are {result}");
+        until_within(3 * WAIT_TIMEOUT, &what, || async {
             let scrape = Scrape::of(management).await;
             let sum = scrape.sum("signpost_shadow_copies_total", &[("result", result)]);
             (sum == number).then_some(())
-        });
-        let counted = counted.await;
-        assert!(counted.is_some(), "not {number} copies that are {result}");
+        })
+        .await;
     }
 
     /// The report, once it has this number of pairs.

@@ -15,7 +15,7 @@ use end_to_end::{
     program::{Program, output_text, programs_folder},
     project_copy::ProjectCopy,
     versions::versions,
-    waiting::{until, within},
+    waiting::{until, until_within},
 };
 
 /// The present number's tag.
@@ -368,12 +368,13 @@ impl Run {
             port,
         };
         // A whole installation starts, beside other tests.
-        let started = within(Duration::from_secs(120), || {
+        let whole = Duration::from_secs(120);
+        until_within(whole, "scripts/run to start everything", || {
             let text = fs::read_to_string(&printed).unwrap();
             assert!(run.script.try_wait().unwrap().is_none(), "{text}");
             async move { text.contains("Ctrl-C stops everything").then_some(()) }
-        });
-        started.await.expect("scripts/run starts everything");
+        })
+        .await;
         run
     }
 }

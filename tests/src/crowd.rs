@@ -21,7 +21,7 @@ use self::person::Person;
 pub use self::record::{Damage, Interrupted, Login, Outcome, Record, Sent};
 use crate::{
     stack::{Application, Stack},
-    waiting::within,
+    waiting::until_within,
 };
 
 /// How long users may take for a login each, after damage that logins may have waited for.
@@ -65,17 +65,14 @@ impl Crowd {
     pub async fn wait_for_new_logins(&self) {
         // Two, because the login in flight may have been started before.
         let wanted: Vec<u64> = self.counts().map(|count| count + 2).collect();
-        let done = within(NEW_LOGINS_TIMEOUT, || async {
+        until_within(NEW_LOGINS_TIMEOUT, "a login of each user", || async {
             let is_done = self
                 .counts()
                 .zip(&wanted)
                 .all(|(count, wanted)| count >= *wanted);
             is_done.then_some(())
-        });
-        assert!(
-            done.await.is_some(),
-            "not each user logged in within {NEW_LOGINS_TIMEOUT:?}"
-        );
+        })
+        .await;
     }
 
     /// Stops all users after their current login, and returns the combined record.

@@ -40,7 +40,7 @@ use crate::{
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
     store::Store,
-    waiting::{WAIT_TIMEOUT, until, within},
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 
 /// The application's key in single-application mode.
@@ -343,7 +343,8 @@ impl Stack {
             .get_mut(&instance)
             .expect("the program was started");
         // Ten programs may start at once, beside other tests.
-        let ready = within(3 * WAIT_TIMEOUT, || {
+        let what = format!("{instance} to be ready at {url}");
+        until_within(3 * WAIT_TIMEOUT, &what, || {
             let ended = running.exit_status().map(|_| Ended {
                 instance,
                 log: running.log(),
@@ -356,8 +357,7 @@ impl Stack {
                 let response = request.send().await.ok()?;
                 response.status().is_success().then_some(Ok(()))
             }
-        });
-        let ready = ready.await;
-        ready.unwrap_or_else(|| panic!("{instance} is not ready at {url}"))
+        })
+        .await
     }
 }

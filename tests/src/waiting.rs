@@ -18,9 +18,22 @@ const INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// When it returns none within [`WAIT_TIMEOUT`].
 pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl FnMut() -> F) -> T {
-    match within(WAIT_TIMEOUT, look).await {
+    until_within(WAIT_TIMEOUT, what, look).await
+}
+
+/// As [`until`], for what may take longer.
+///
+/// # Panics
+///
+/// When it returns none within `timeout`.
+pub async fn until_within<T, F: Future<Output = Option<T>>>(
+    timeout: Duration,
+    what: &str,
+    look: impl FnMut() -> F,
+) -> T {
+    match within(timeout, look).await {
         Some(seen) => seen,
-        None => panic!("no result within {WAIT_TIMEOUT:?}: {what}"),
+        None => panic!("no result within {timeout:?}: {what}"),
     }
 }
 

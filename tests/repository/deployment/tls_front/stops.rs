@@ -13,7 +13,7 @@ use end_to_end::{
     metrics::Scrape,
     program::{Instance, Program},
     signed_client::SignedClient,
-    waiting::within,
+    waiting::until_within,
 };
 use tokio::task::JoinSet;
 
@@ -105,10 +105,10 @@ async fn stops_lose_no_request(kind: Kind, limits: &[(&str, &str)]) {
     let upgraded = front.stack.upgrade().await;
     assert!(upgraded.status.success(), "{upgraded:?}");
     let before = counts.served.load(SeqCst);
-    let served = within(MAX_BETWEEN, || async {
+    until_within(MAX_BETWEEN, "requests after the upgrade", || async {
         (counts.served.load(SeqCst) >= before + BETWEEN).then_some(())
-    });
-    served.await.expect("requests after the upgrade");
+    })
+    .await;
     counts.is_stopping.store(true, SeqCst);
     while let Some(ended) = clients.join_next().await {
         ended.unwrap();
@@ -120,11 +120,12 @@ async fn stops_lose_no_request(kind: Kind, limits: &[(&str, &str)]) {
 /// Waits until the front sends requests to this gateway.
 async fn until_used(stack: &Stack, instance: Instance) {
     let management = stack.addresses().management_of(instance);
-    let used = within(MAX_BETWEEN, || async {
+    let what = format!("the front to use {instance}");
+    until_within(MAX_BETWEEN, &what, || async {
         let metrics = Scrape::of(management).await;
         (metrics.sum("signpost_requests_total", &[]) >= BETWEEN as f64 / 4.0).then_some(())
-    });
-    assert!(used.await.is_some(), "the front does not use {instance}");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -106,8 +106,8 @@ async fn the_wait_of_a_check_is_not_its_duration() {
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    // So long it waits at least; the stop ends that.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // It ends the wait.
     setup.service.state.phase.send_replace(Phase::Closing);
     assert_eq!(check.await.unwrap().json()["status"], "pending");
     let took = begun_at.elapsed().as_secs_f64();

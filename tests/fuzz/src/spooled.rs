@@ -25,6 +25,8 @@ use crate::naive::chunked::{self as naive, End};
 /// The data of a chunk that stands before the input, as often as its first byte says: beyond 64 KiB, a file has it.
 const BEFORE: usize = 7919;
 const MAX: usize = 200_000;
+/// About as many pieces come at most: of each byte of a large body, they would take a second.
+const PIECES: usize = 1024;
 
 /// Receives the input as a body of known length and as chunks, and compares it with what a naive reader finds.
 ///
@@ -35,7 +37,8 @@ pub fn spooled(input: &[u8]) -> bool {
     let [times, piece, rest @ ..] = input else {
         return false;
     };
-    let (times, piece) = (usize::from(times % 32), 1 + usize::from(*piece) * 97);
+    let times = usize::from(times % 32);
+    let piece = (1 + usize::from(*piece) * 97).max((times * BEFORE + rest.len()) / PIECES);
     let data: Vec<_> = (0..BEFORE).map(|index| (index % 251) as u8).collect();
     let chunk = [format!("{BEFORE:x}\r\n").as_bytes(), &data, b"\r\n"].concat();
     let sent = [chunk.repeat(times), rest.to_vec()].concat();
@@ -58,7 +61,7 @@ pub fn spooled(input: &[u8]) -> bool {
 fn receive(sent: &[u8], piece: usize, length: BodyLength) -> Option<Vec<u8>> {
     let limits = BodyLimits {
         bytes: MAX,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_secs(3600),
         min_rate: NonZeroU32::MIN,
     };
     let (drain, recipient) = (

@@ -48,16 +48,15 @@ fn long_texts_take_no_time() {
             "$", "a", " ", "\\", "'", "\"", "^\n", "-s", "-H a:b ", "curl ", "[", "a: b\n", "`",
             "$([char]", "$(", "\u{a0}",
         ] {
-            let begun = Instant::now();
-            fuzz::pasted(
-                [start, &part.repeat(length / part.len())]
-                    .concat()
-                    .as_bytes(),
-            );
-            assert!(
-                begun.elapsed() < limit,
-                "{start:?} and many {part:?}: {:?}",
+            let text = [start, &part.repeat(length / part.len())].concat();
+            let mut rounds = (0..3).map(|_| {
+                let begun = Instant::now();
+                fuzz::pasted(text.as_bytes());
                 begun.elapsed()
+            });
+            assert!(
+                rounds.any(|took| took < limit),
+                "{start:?} and many {part:?}"
             );
         }
     }

@@ -36,6 +36,9 @@ pub struct PostgresSettings {
     pub wait: Duration,
     /// Timeout of a statement.
     pub statement: Duration,
+    /// Timeout of the change feed's poll of a server that notifies; then no cached value counts as confirmed. CONTRACT 4
+    /// and 8: a second, which no key changes.
+    pub heartbeat: Duration,
     /// PEM file of root certificates for `sslmode=verify-full`. Default: the system's.
     pub root_certificate: Option<PathBuf>,
 }
@@ -54,6 +57,7 @@ impl Default for PostgresSettings {
             pool_size: 10,
             wait: Duration::from_secs(2),
             statement: Duration::from_secs(3),
+            heartbeat: Duration::from_secs(1),
             root_certificate: None,
         }
     }

@@ -109,6 +109,7 @@ impl TestStore {
         let mut settings = StoreSettings::new(self.address.clone());
         settings.postgres.wait = CALL_TIMEOUT;
         settings.postgres.statement = CALL_TIMEOUT;
+        settings.postgres.heartbeat = CALL_TIMEOUT;
         settings
     }
 

@@ -39,7 +39,16 @@ fn settings() -> PostgresSettings {
         pool_size: 2,
         wait: Duration::from_secs(10),
         statement: Duration::from_secs(10),
+        heartbeat: Duration::from_secs(10),
         root_certificate: None,
+    }
+}
+
+/// With the shipped timeout of the change feed's poll.
+fn with_heartbeat() -> PostgresSettings {
+    PostgresSettings {
+        heartbeat: PostgresSettings::default().heartbeat,
+        ..settings()
     }
 }
 

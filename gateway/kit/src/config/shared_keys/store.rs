@@ -91,6 +91,7 @@ fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {
         pool_size: section.number("pool_size", PostgresSettings::POOL_SIZES, default.pool_size),
         wait: seconds(section, "wait_seconds", default.wait),
         statement: seconds(section, "statement_seconds", default.statement),
+        heartbeat: Ok(default.heartbeat),
         root_certificate: section.path("root_certificate"),
     })
 }

@@ -23,10 +23,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two polls of a listening process for changes without notification: half of the allowed second. The poll is
 /// also the heartbeat: without it, a connection that was cut without a TCP reset would be silent for ever.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// Timeout of such a poll.
-const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Timeout for a lock on the table, which a migration may hold: shorter than [`HEARTBEAT_TIMEOUT`], so that the feed is
-/// not lost. While the table is locked nothing can be recorded, so no change is missed.
+/// Timeout for a lock on the table, which a migration may hold: shorter than [`heartbeat`](crate::PostgresSettings::heartbeat), so that the
+/// feed is not lost. While the table is locked nothing can be recorded, so no change is missed.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time between two polls without `LISTEN`, well below the allowed second.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -239,7 +237,13 @@ impl Feed {
                 client,
                 not_notified,
                 ..
-            } => within(HEARTBEAT_TIMEOUT, client.query(not_notified, &[])).await,
+            } => {
+                within(
+                    database.heartbeat_timeout(),
+                    client.query(not_notified, &[]),
+                )
+                .await
+            }
             // Not prepared: a pooler may not keep what is.
             Source::Polling(client) => {
                 within(database.call_timeout(), client.query_typed(ALL, &[])).await

@@ -69,7 +69,7 @@ async fn through_a_wire(store: &TestStore) -> (PostgresDatabase, Wire) {
         .dbname(config.get_dbname().unwrap());
     config = through;
     let address = PostgresAddress::from_config(config);
-    let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
+    let database = PostgresDatabase::open(&address, &with_heartbeat(), PROGRAM)
         .await
         .unwrap();
     (database, wire)

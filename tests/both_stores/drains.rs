@@ -200,9 +200,9 @@ async fn a_drained_address_comes_back_by_itself_and_a_forced_draining_rejects_re
         assert!(output.status.success(), "{}", output_text(&output));
     };
     drain(&one, "5m", &["--force"]);
-    drain(&other, "15s", &["--force", "--reason", "both"]);
+    drain(&other, "40s", &["--force", "--reason", "both"]);
     let status = async |expected: u16| {
-        let timeout = WAIT_TIMEOUT + Duration::from_secs(15);
+        let timeout = WAIT_TIMEOUT + Duration::from_secs(40);
         until_within(timeout, &expected.to_string(), || async {
             (two.status(0).await == expected).then_some(())
         })

@@ -88,6 +88,8 @@ impl Two {
                 accepted.push(match call.send().await.status.as_u16() {
                     200 => true,
                     401 => false,
+                    // The store was slow.
+                    503 => return None,
                     other => panic!("{other} from {path}"),
                 });
             }

@@ -47,7 +47,6 @@ async fn is_same<'c>(name: &str, call: impl Fn() -> Call<'c>) -> String {
         assert_eq!(one.header("acme-x-version"), Some("v1"));
         assert_eq!(other.header("acme-x-version"), Some("v5"));
         let (one, other) = (shown(&one), shown(&other));
-        assert_eq!(one.len(), other.len(), "{one}\n{other}");
         (one == other).then_some(one)
     })
     .await

@@ -80,7 +80,8 @@ impl Night {
     }
 
     async fn api(&self, path: &str) -> Value {
-        let answered = self.stack.call_api(0, path, &self.token, None).await;
+        let call = http_client().get(self.stack.api_url(0, path));
+        let answered = call.bearer_auth(&self.token).send().await.unwrap();
         answered.json().await.unwrap()
     }
 

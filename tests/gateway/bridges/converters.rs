@@ -243,13 +243,19 @@ async fn whatever_a_converter_does_wrong_is_a_whole_error() {
     ];
     let client = stack.client();
     let fails = async |why: &str| {
+        let logged = |log: &str| log.matches(why).count();
+        let before = logged(&stack.log(Program::Gateway));
         let call = client.get("/orders").query("id", "1").version("v3");
         let problem = call.send().await.problem(502, "bridge_failed");
         assert!(
             problem["detail"].as_str().unwrap().contains("orders"),
             "{problem}"
         );
-        let log = stack.log_with(Program::Gateway, why).await;
+        let log = until(why, || async {
+            let log = stack.log(Program::Gateway);
+            (logged(&log) > before).then_some(log)
+        })
+        .await;
         assert!(
             log.contains("the change orders does not apply") && !log.contains("geheim"),
             "{log}"

@@ -66,7 +66,7 @@ fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
          [limits]\nparams = {}\n[timeouts]\nresponse_seconds = {}\n[log]\nformat = \"{}\"\n\
          [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, unhealthy_after = 9 }}\n",
         &OTHER_KEY.repeat(2)[number % 32..][..64],
-        60 + number,
+        60 + number % 200,
         256 + number,
         20 + number,
         ["human", "json"][number % 2],

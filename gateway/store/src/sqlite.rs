@@ -88,7 +88,11 @@ impl SqliteDatabase {
         }))
     }
 
-    fn open_with(path: &Path, timeout: Duration, program: &str) -> Result<Self, OpenError> {
+    pub(crate) fn open_with(
+        path: &Path,
+        timeout: Duration,
+        program: &str,
+    ) -> Result<Self, OpenError> {
         create_folder(path)?;
         // If several processes start at once, only one switches the new file to WAL and migrates it.
         let _lock = take_startup_lock(path)?;

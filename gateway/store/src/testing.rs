@@ -13,7 +13,7 @@ use std::{
 
 use tokio_postgres::{Config, NoTls};
 
-use crate::{Store, StoreAddress, StoreSettings};
+use crate::{SqliteDatabase, Store, StoreAddress, StoreSettings};
 
 const KIND: &str = "SIGNPOST_TEST_STORE";
 const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
@@ -115,9 +115,14 @@ impl TestStore {
 
     /// Opens the store, as a process would. Can be called several times.
     pub async fn open(&self) -> Store {
-        Store::open(&self.settings())
-            .await
-            .expect("the test's store opens")
+        let settings = self.settings();
+        let opened = match &self.address {
+            StoreAddress::Sqlite(path) => {
+                SqliteDatabase::open_with(path, CALL_TIMEOUT, &settings.program).map(Store::Sqlite)
+            }
+            StoreAddress::Postgres(_) => Store::open(&settings).await,
+        };
+        opened.expect("the test's store opens")
     }
 
     /// Runs statements in the Postgres database, as superuser.

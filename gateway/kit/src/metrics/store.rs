@@ -95,7 +95,8 @@ mod both_stores {
         let watch =
             tokio::task::spawn_blocking(move || watched.watch(std::time::Duration::default, drop));
         let _watch = watch.await.unwrap().unwrap();
-        store.probe().await.unwrap();
+        let count = "SELECT count(*) FROM accounts";
+        store.row::<(i64,)>(count, Vec::new()).await.unwrap();
         let text = text(Some(store));
         let value = |sample: &str| -> f64 {
             let line = text.lines().find_map(|line| line.strip_prefix(sample));

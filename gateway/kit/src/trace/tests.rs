@@ -136,7 +136,7 @@ fn a_flush_exports_what_is_queued_and_does_not_wait_for_a_stalled_collector() {
     send_request(&tracer_of_stalled);
     let begun = Instant::now();
     tracer_of_stalled.flush();
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 
     let responding = listener();
     let (tracer, counters) = tracer(&responding, 1_000_000, Duration::from_secs(60));

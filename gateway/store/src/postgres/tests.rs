@@ -26,6 +26,9 @@ use crate::{
 /// Far more than the timeouts of [`settings`], and far less than a test would wait without them.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
+/// For the transaction of a test that pauses: the server would end it after 10 s.
+const PATIENT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+
 fn server(store: &TestStore) -> PostgresAddress {
     let StoreAddress::Postgres(address) = store.address() else {
         panic!("a server")
@@ -119,6 +122,7 @@ async fn a_migration_waits_for_one_of_another_owner_until_its_transaction_ends()
     let database = open(&store).await;
     let (mut other, _connection) = database.connect().await.unwrap();
     let lease = other.transaction().await.unwrap();
+    lease.batch_execute(PATIENT).await.unwrap();
     lease.batch_execute(migrate::LEASE).await.unwrap();
     let note = Migration {
         name: "V1__notes",
@@ -194,8 +198,8 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
     let store = TestStore::postgres();
     let database = open(&store).await;
     let (reader, _connection) = database.connect().await.unwrap();
-    let reads = "BEGIN; SELECT count(*) FROM applications";
-    reader.batch_execute(reads).await.unwrap();
+    let reads = format!("BEGIN; {PATIENT}; SELECT count(*) FROM applications");
+    reader.batch_execute(&reads).await.unwrap();
     let migrating = tokio::spawn({
         let database = database.clone();
         async move {

@@ -163,7 +163,7 @@ mod tests {
         let _watch = watch(&ours, move |change| sender.send(change).unwrap()).unwrap();
         // The first is recorded at any time between two polls, the others right after one.
         let mut fastest = CHANGE_TIMEOUT;
-        for key in [b"one", b"two", b"six"] {
+        for key in [b"one", b"two", b"six", b"ten", b"end"] {
             theirs
                 .write(|tx| record(tx, Topic::Credential, key))
                 .await

@@ -75,7 +75,7 @@ async fn a_failed_write_is_rolled_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_for_each_other() {
     let folder = Folder::new("writers");
-    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    let database = patient(&folder);
     let writes: Vec<_> = (0..40)
         .map(|_| {
             let database = database.clone();
@@ -154,6 +154,11 @@ fn a_file_system_without_room_for_some_pages_is_full() {
     }
 }
 
+/// A database whose calls outlast a pause of the machine.
+fn patient(folder: &Folder) -> SqliteDatabase {
+    SqliteDatabase::open_with(&folder.file(), Duration::from_secs(60), PROGRAM).unwrap()
+}
+
 /// The work of a write.
 type Work = Box<dyn FnOnce(&Connection) -> rusqlite::Result<i64> + Send>;
 
@@ -171,6 +176,7 @@ async fn queued(
         tasks.push(tokio::spawn(async move { own.write(work).await }));
         // The first one waits for the lock, the others for it.
         while database.pool.is_at_rest() || database.statistics().pool.waiting < before {
+            assert!(tasks.iter().all(|task| !task.is_finished()));
             tokio::task::yield_now().await;
         }
     }
@@ -189,7 +195,7 @@ fn count(connection: &Connection) -> rusqlite::Result<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_wait_share_a_transaction_and_fail_alone() {
     let folder = Folder::new("group");
-    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    let database = patient(&folder);
     // A transaction takes no further writes after a while, and a busy machine can pause it.
     for round in 1.. {
         let other = Connection::open(folder.file()).unwrap();
@@ -230,7 +236,7 @@ async fn writes_that_wait_share_a_transaction_and_fail_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_ends_the_transaction_fails_the_writes_beside_it() {
     let folder = Folder::new("ended");
-    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    let database = patient(&folder);
     let results = queued(
         &folder,
         &database,

@@ -188,7 +188,7 @@ mod tests {
             }
         });
         let client = Outgoing::default().client().unwrap().build().unwrap();
-        for (idle, connections) in [(Duration::ZERO, 1), (MAX_IDLE / 2, 1), (MAX_IDLE * 2, 2)] {
+        for (idle, connections) in [(Duration::ZERO, 1), (MAX_IDLE / 8, 1), (MAX_IDLE * 2, 2)] {
             tokio::time::pause();
             tokio::time::advance(idle).await;
             tokio::time::resume();

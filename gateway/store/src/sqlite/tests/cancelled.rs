@@ -49,7 +49,7 @@ async fn wait_until_at_rest(database: &SqliteDatabase) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dropped_calls_never_exceed_the_connection_limit() {
     let folder = Folder::new("dropped");
-    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+    let database = patient(&folder);
     let gauge = Arc::new(Gauge::default());
     let mut most_open = 0;
     for round in 0..60_u64 {

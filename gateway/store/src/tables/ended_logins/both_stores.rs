@@ -15,11 +15,11 @@ use crate::{
         accounts::{Username, find_id},
         credentials,
     },
-    testing::TestStore,
+    testing::{CHANGE_TIMEOUT, TestStore},
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = CHANGE_TIMEOUT;
 
 /// Accounts 1 and 2.
 async fn with_accounts(test: &TestStore) -> Store {

@@ -155,9 +155,12 @@ async fn only_the_gateway_may_call() {
         setup.raw("POST", "/login", &[app, secret]).await.status,
         StatusCode::OK
     );
-    for health in ["/healthz", "/readyz"] {
-        assert_eq!(setup.raw("GET", health, &[]).await.status, StatusCode::OK);
-    }
+    let healthz = setup.raw("GET", "/healthz", &[]).await;
+    assert_eq!(healthz.status, StatusCode::OK);
+    // It gives the store a second, in which a busy machine may not respond.
+    let ready = async { while setup.raw("GET", "/readyz", &[]).await.status != StatusCode::OK {} };
+    let ready = tokio::time::timeout(Duration::from_secs(20), ready).await;
+    ready.expect("it needs no secret");
 }
 
 #[tokio::test]

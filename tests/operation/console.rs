@@ -360,7 +360,7 @@ async fn every_page_fits(language: &str) {
         let is_shown = "return document.readyState === 'complete' && !!document.querySelector(\
             '[data-copy=key], [data-copy=token], #found, .problem')";
         until(name, || async {
-            (browser.run(is_shown).await == json!(true)).then_some(())
+            (browser.try_run(is_shown).await.ok()? == json!(true)).then_some(())
         })
         .await;
         console.look_at(name, language).await;

@@ -12,6 +12,7 @@ pub use fantoccini::key::Key;
 use fantoccini::{
     Client, ClientBuilder, Locator,
     actions::{InputSource, KeyAction, KeyActions},
+    error::CmdError,
     wd::{Capabilities, WebDriverCompatibleCommand},
 };
 use http::Method;
@@ -238,12 +239,20 @@ impl RealBrowser {
     ///
     /// When the browser has ended, or the script takes longer than a minute.
     pub async fn run(&self, body: &str) -> Value {
+        self.try_run(body).await.expect("the script runs")
+    }
+
+    /// As [`Self::run`].
+    ///
+    /// # Errors
+    ///
+    /// The page was replaced meanwhile, among others.
+    pub async fn try_run(&self, body: &str) -> Result<Value, CmdError> {
         let script = format!(
             "const done = arguments[arguments.length - 1];\
              (async () => {{ {body} }})().then(done, error => done(String(error)));"
         );
-        let result = self.client.execute_async(&script, Vec::new()).await;
-        result.expect("the script runs")
+        self.client.execute_async(&script, Vec::new()).await
     }
 
     /// Runs a command of the `DevTools` protocol.

@@ -39,8 +39,7 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
     for number in [0, 1] {
         // The gateway records it after its response, and the other one may be late to answer.
         let found = until("the rejection", || async {
-            let call = http_client().get(stack.api_url(number, &path));
-            let found = call.bearer_auth(&token).send().await.unwrap();
+            let found = stack.get_api(number, &path, &token).await;
             let found: Value = found.json().await.unwrap();
             (found["code"] == "sign_mismatch").then_some(found)
         })
@@ -95,8 +94,8 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
     assert_eq!(found["request_id"], id.as_str());
     // One that no gateway has rejected.
     let unknown = "0123456789abcdef0123456789abcdef";
-    let response = http_client().get(stack.api_url(0, &format!("rejections/{unknown}")));
-    let response = response.bearer_auth(&token).send().await.unwrap();
+    let path = format!("rejections/{unknown}");
+    let response = stack.get_api(0, &path, &token).await;
     assert_eq!(response.status(), 404);
     let missing = stack.command(&["explain", unknown]);
     assert_eq!(missing.status.code(), Some(1));

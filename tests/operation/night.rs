@@ -80,8 +80,7 @@ impl Night {
     }
 
     async fn api(&self, path: &str) -> Value {
-        let call = http_client().get(self.stack.api_url(0, path));
-        let answered = call.bearer_auth(&self.token).send().await.unwrap();
+        let answered = self.stack.get_api(0, path, &self.token).await;
         answered.json().await.unwrap()
     }
 

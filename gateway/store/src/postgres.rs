@@ -312,10 +312,6 @@ impl PostgresDatabase {
         self.shared.settings.wait + self.shared.settings.statement
     }
 
-    fn heartbeat_timeout(&self) -> Duration {
-        self.shared.settings.heartbeat
-    }
-
     /// Closes the idle connections. Needed if the runtime that opened the database ends: it also drives the
     /// connections.
     pub fn disconnect(&self) {

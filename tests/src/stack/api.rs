@@ -36,6 +36,17 @@ impl Stack {
         format!("http://{address}/api/v1/{path}")
     }
 
+    /// Gets a path at one of several gateways, whatever the response's status.
+    ///
+    /// # Panics
+    ///
+    /// When there is no response.
+    pub async fn get_api(&self, number: usize, path: &str, token: &str) -> reqwest::Response {
+        let request = http_client().get(self.api_url(number, path));
+        let response = request.bearer_auth(token).send().await;
+        response.expect("the gateway responds")
+    }
+
     /// Calls one of several gateways successfully: by POST, if there is a body.
     ///
     /// # Panics
@@ -48,13 +59,14 @@ impl Stack {
         token: &str,
         body: Option<Value>,
     ) -> reqwest::Response {
-        let (client, url) = (http_client(), self.api_url(number, path));
-        let request = match body {
-            None => client.get(url),
-            Some(body) => client.post(url).json(&body),
+        let response = match body {
+            None => self.get_api(number, path, token).await,
+            Some(body) => {
+                let request = http_client().post(self.api_url(number, path)).json(&body);
+                let response = request.bearer_auth(token).send().await;
+                response.expect("the gateway responds")
+            }
         };
-        let response = request.bearer_auth(token).send().await;
-        let response = response.expect("the gateway responds");
         assert!(response.status().is_success(), "{response:?}");
         response
     }

@@ -44,7 +44,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Limit of a response that is kept in bytes: far above any.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Files to import that are held in memory: one here, and another one by its handler.
+/// Files to import that are held in memory: one here, and another one by its handler. Unit tests share a process.
 static FILES: Semaphore = Semaphore::const_new(if cfg!(test) { 64 } else { 1 });
 
 /// A response, as it is kept.

@@ -143,6 +143,14 @@ impl Setup {
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
+    /// Readiness gives the store a second, in which a busy machine may not respond.
+    async fn until_ready(&self) {
+        let ready =
+            async { while self.raw("GET", "/readyz", &[]).await.status != StatusCode::OK {} };
+        let ready = tokio::time::timeout(Duration::from_secs(20), ready).await;
+        ready.expect("the service is ready");
+    }
+
     async fn send(&self, request: Request<Body>) -> Response {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();

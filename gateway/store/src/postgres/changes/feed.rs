@@ -23,8 +23,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two polls of a listening process for changes without notification: half of the allowed second. The poll is
 /// also the heartbeat: without it, a connection that was cut without a TCP reset would be silent for ever.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// Timeout for a lock on the table, which a migration may hold: shorter than [`heartbeat`](crate::PostgresSettings::heartbeat), so that the
-/// feed is not lost. While the table is locked nothing can be recorded, so no change is missed.
+/// Timeout for a lock on the table, which a migration may hold: shorter than the poll's, so that the feed is not lost.
+/// While the table is locked nothing can be recorded, so no change is missed.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time between two polls without `LISTEN`, well below the allowed second.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -238,11 +238,8 @@ impl Feed {
                 not_notified,
                 ..
             } => {
-                within(
-                    database.heartbeat_timeout(),
-                    client.query(not_notified, &[]),
-                )
-                .await
+                let limit = database.shared.settings.heartbeat;
+                within(limit, client.query(not_notified, &[])).await
             }
             // Not prepared: a pooler may not keep what is.
             Source::Polling(client) => {

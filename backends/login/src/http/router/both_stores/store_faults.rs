@@ -56,10 +56,7 @@ async fn an_outage_is_reported_until_the_store_is_available_again() {
     setup.store.database().make_available();
     assert_eq!(user(&unknown).await.status, StatusCode::OK);
     assert_eq!(check(&setup, &begun.token).await["status"], "pending");
-    // It gives the store a second, in which a busy machine may not connect.
-    let ready = async { while setup.raw("GET", "/readyz", &[]).await.status != StatusCode::OK {} };
-    let ready = tokio::time::timeout(Duration::from_secs(20), ready).await;
-    ready.expect("the service is ready again");
+    setup.until_ready().await;
 }
 
 #[tokio::test]

@@ -157,10 +157,7 @@ async fn only_the_gateway_may_call() {
     );
     let healthz = setup.raw("GET", "/healthz", &[]).await;
     assert_eq!(healthz.status, StatusCode::OK);
-    // It gives the store a second, in which a busy machine may not respond.
-    let ready = async { while setup.raw("GET", "/readyz", &[]).await.status != StatusCode::OK {} };
-    let ready = tokio::time::timeout(Duration::from_secs(20), ready).await;
-    ready.expect("it needs no secret");
+    setup.until_ready().await;
 }
 
 #[tokio::test]

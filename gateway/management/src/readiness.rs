@@ -12,7 +12,6 @@ use http::{Response, StatusCode};
 use signpost_kit::server::{
     listener::HttpTimeouts,
     management::{Readiness, text},
-    shutdown::Phase,
 };
 use signpost_store::{Store, StoreError};
 use tokio::net::TcpStream;
@@ -166,26 +165,22 @@ impl Readiness for GatewayReadiness {
         HttpTimeouts { head, idle, send }
     }
 
-    async fn readiness(&self, phase: Phase) -> Response<String> {
+    async fn readiness(&self) -> Response<String> {
         let gateway = self.current.load_full();
         // The management listener may be up before the clients' listener.
         if !gateway.state.drain.is_draining() && !accepts(gateway.policy.listeners[0].address).await
         {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
-        self.state(phase).await
+        self.state().await
     }
 }
 
 impl GatewayReadiness {
     /// As `/readyz`, without a connection to the listener.
-    pub async fn state(&self, phase: Phase) -> Response<String> {
+    pub async fn state(&self) -> Response<String> {
         let gateway = self.current.load_full();
         if gateway.state.drain.is_draining() {
-            // After a hand-over a new process serves here. This one answers on connections that it had accepted.
-            if phase >= Phase::Closing {
-                return text(StatusCode::OK, "ready\n");
-            }
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         let mut details = Vec::new();

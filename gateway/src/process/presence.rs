@@ -9,7 +9,6 @@ use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
     config::{Settings, ValueSource},
     reload::ReloadHandle,
-    server::shutdown::Phase,
     task::Task,
 };
 use signpost_release::RELEASE;
@@ -115,7 +114,7 @@ impl Presence {
     }
 
     async fn state(&self, reloads: &ReloadHandle) -> GatewayState {
-        let response = self.readiness.state(Phase::Serving).await;
+        let response = self.readiness.state().await;
         let gateway = self.current.load_full();
         let ends = gateway.certificates().map(|certificate| CertificateEnd {
             file: certificate.file.display().to_string(),

@@ -97,7 +97,7 @@ impl Readiness for Running {
         self.http_settings().timeouts
     }
 
-    async fn readiness(&self, _: Phase) -> Response<String> {
+    async fn readiness(&self) -> Response<String> {
         let state = self.state();
         if state.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");

@@ -39,8 +39,8 @@ const NETWORK_SHARE: usize = 4;
 
 /// What a program reports of itself.
 pub trait Readiness: Send + Sync + 'static {
-    /// The response to `/readyz`, made by [`text`]. `phase` is the listener's phase, not the program's.
-    fn readiness(&self, phase: Phase) -> impl Future<Output = Response<String>> + Send;
+    /// The response to `/readyz`, made by [`text`].
+    fn readiness(&self) -> impl Future<Output = Response<String>> + Send;
 
     /// The timeouts of connections under the current configuration.
     fn timeouts(&self) -> HttpTimeouts;
@@ -101,7 +101,8 @@ impl ManagementTls {
 
 impl<R: Readiness> Management<R> {
     /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
-    /// observe it, unless `phases` ends it: these are the phases of the listener alone.
+    /// observe it, unless `phases` closes it: these are the phases of the listener alone. Another process then serves at its
+    /// address, and what this one has accepted gets 200 from `/readyz`.
     ///
     /// # Errors
     ///
@@ -206,9 +207,12 @@ impl<R: Readiness> Management<R> {
             // Asks for no state: an orchestrator restarts a program that fails here, which repairs no store.
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => {
-                // Copied: the borrow holds a lock of the channel, and readiness waits for the store.
-                let phase = *phase.borrow();
-                self.readiness.readiness(phase).await
+                let readiness = self.readiness.readiness().await;
+                // Looked at last: readiness waits for the store, and the other process can take over meanwhile.
+                match *phase.borrow() >= Phase::Closing {
+                    true => text(StatusCode::OK, "ready\n"),
+                    false => readiness,
+                }
             }
             (true, "/metrics") => self.metrics.response(headers),
             (false, "/healthz" | "/readyz" | "/metrics") => {
@@ -274,7 +278,64 @@ pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read, Write},
+        time::Duration,
+    };
+
     use super::*;
+
+    /// Begins to stop while `/readyz` is answered.
+    struct Stops {
+        phases: watch::Sender<Phase>,
+        /// Whether another process takes over first.
+        is_handed_over: bool,
+    }
+
+    impl Readiness for Stops {
+        async fn readiness(&self) -> Response<String> {
+            if self.is_handed_over {
+                self.phases.send_replace(Phase::Closing);
+            }
+            text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+        }
+
+        fn timeouts(&self) -> HttpTimeouts {
+            let long = Duration::from_secs(60);
+            HttpTimeouts {
+                head: long,
+                idle: long,
+                send: long,
+            }
+        }
+    }
+
+    #[test]
+    fn a_check_during_which_another_process_takes_over_is_answered_for_that_process() {
+        for (is_handed_over, expected) in [(true, "200 OK"), (false, "503 Service Unavailable")] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (sender, phases) = watch::channel(Phase::Serving);
+            let management = Management {
+                hosts: Hosts([].into()),
+                readiness: Stops {
+                    phases: sender,
+                    is_handed_over,
+                },
+                metrics: Metrics::default(),
+                tls: None,
+                other: None,
+            };
+            let descriptors = Descriptors::raise_limit();
+            management.start(listener, descriptors, phases).unwrap();
+            let request = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            client.write_all(request).unwrap();
+            let mut response = String::new();
+            client.read_to_string(&mut response).unwrap();
+            let (status, _) = response.split_once("\r\n").unwrap();
+            assert_eq!(status, format!("HTTP/1.1 {expected}"));
+        }
+    }
 
     fn allows(hosts: &[&str]) -> bool {
         let names = ["gateway-a", "Signpost.example"].map(str::to_owned);

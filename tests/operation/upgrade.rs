@@ -13,7 +13,7 @@ use end_to_end::{
     recording_backend::RecordingBackend,
     signed_client::fetch,
     stack::{Stack, StackBuilder},
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until},
 };
 
 use self::load::{Load, TlsTarget};
@@ -139,7 +139,7 @@ async fn three_upgrades_under_load_fail_no_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_fails_no_request_of_clients_that_follow_readyz() {
-    let mut stack = UpgradeStack::start("[shutdown]\ndrain_delay_seconds = 8\n").await;
+    let mut stack = UpgradeStack::start("[shutdown]\ndrain_delay_seconds = 20\n").await;
     let load = stack.load();
     load.serve(10).await;
     load.expect_stop();

@@ -288,7 +288,9 @@ impl Stack {
     pub async fn wait_for_exit(&mut self, instance: impl Into<Instance>) -> ExitStatus {
         let instance = instance.into();
         let running = self.running(instance);
-        until(&format!("{instance} to exit"), || {
+        // More than its drain delay, and less than the grace period by default.
+        let limit = 2 * WAIT_TIMEOUT;
+        until_within(limit, &format!("{instance} to exit"), || {
             let status = running.exit_status();
             async move { status }
         })

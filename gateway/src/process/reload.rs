@@ -1,6 +1,10 @@
 //! Reloading the configuration: a new gateway replaces the current one, and takes over its state.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
@@ -16,7 +20,7 @@ use signpost_management::{
     reports::{gateways::host_name, inspect::inspect},
 };
 use signpost_proxy::{
-    AppDirectory, Config, Gateway,
+    AppDirectory, Beginning, Config, Gateway,
     program::{
         Applications, BackendMonitor, GatewayStatus, open_accounts, resolve_all,
         warn_of_unusable_defaults,
@@ -77,6 +81,8 @@ pub(crate) struct Upgrade {
     pub(crate) management: watch::Sender<Phase>,
     /// Begins the stop of this process.
     pub(crate) handed_over: Arc<Notify>,
+    /// From then on this process does not end before the command's reply is sent: then the reload is dropped.
+    pub(crate) replying: OnceLock<Beginning>,
 }
 
 impl Reload for GatewayReload {
@@ -197,6 +203,9 @@ impl Reload for GatewayReload {
         notify_service_manager(&[NotifyState::MainPid(new)]);
         // Two processes must not answer on it: one is ready, the other is stopping.
         upgrade.management.send_replace(Phase::Closing);
+        upgrade
+            .replying
+            .get_or_init(|| state.drain.begin_connection());
         upgrade.handed_over.notify_one();
         Ok(format!(
             "process {new} serves, signpost {release}; process {} finishes its requests, then it ends",

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     thread,
 };
 
@@ -89,8 +89,8 @@ pub(crate) fn run(
     let readiness = GatewayReadiness::new(apps.stored.as_ref(), &current);
     let (tasks, last_writes) = StoreTasks::new(&current, &mut apps, &readiness)?;
     let row = tasks.presence.as_ref().map(Presence::row);
-    let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
+    let handed_over = Arc::new(Notify::new());
     // The sockets wait in the workers' channels until pingora starts their threads.
     listeners.serve(bound, &current.load().policy);
     let reload = GatewayReload {
@@ -102,8 +102,9 @@ pub(crate) fn run(
         store_settings,
         upgrade: Upgrade {
             new_process: NewProcess::new(&file)?,
-            management: management_phase,
+            management: management_phase.clone(),
             handed_over: Arc::clone(&handed_over),
+            replying: OnceLock::new(),
         },
     };
     let reload = control.start(reload, tasks)?;
@@ -123,10 +124,18 @@ pub(crate) fn run(
     listeners.listen()?;
     let clients = Arc::new(Clients::new(&current, descriptors, listeners.sockets()));
     add_workers(&mut server, workers, &clients);
+    // Before the first connection: a signal begins a stop from here on.
+    let (stop, ended) = Stop::new(
+        Arc::clone(&current),
+        &listeners,
+        log.writer().clone(),
+        last_writes,
+        row,
+        handed_over,
+        management_phase,
+    )?;
     health.start(management_socket, descriptors, management_phases)?;
     log_start(&current.load(), management_listen, &public_url);
-    let writer = log.writer().clone();
-    let (stop, ended) = Stop::new(current, &listeners, writer, last_writes, row, handed_over)?;
     run_until_stopped(server, stop, &ended, taken)
 }
 

@@ -31,8 +31,8 @@ use signpost_proxy::{
 };
 use tokio::{
     runtime::Builder,
-    sync::{Mutex, Notify},
-    time::{Instant, sleep, sleep_until},
+    sync::{Mutex, Notify, watch},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use crate::process::{listeners::Listeners, presence::OwnRow};
@@ -46,6 +46,8 @@ pub(crate) struct Stop {
     sockets: Arc<ListeningSockets>,
     /// The management listener's address. It serves until the process ends.
     management: SocketAddr,
+    /// The management listener's phase: after a hand-over it closes. Its receivers are dropped with its last connection.
+    management_phase: watch::Sender<Phase>,
     /// Flushed before the process ends.
     log: LogWriter,
     /// Made once no request is left.
@@ -77,6 +79,8 @@ const MAX_IDLE_DELAY: Duration = Duration::from_secs(3);
 const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
 /// Limit of a process that has handed over. Its requests end by their own timeouts, except for responses without end.
 const HANDED_OVER_LIMIT: Duration = Duration::from_secs(3600);
+/// Limit of the wait for connections of its management listener.
+const MANAGEMENT_LIMIT: Duration = Duration::from_secs(60);
 /// How often a stop checks whether connections are open.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -87,8 +91,10 @@ impl ShutdownSignalWatch for Stop {
         let signals = self.signals.lock().await.take();
         if let Some(mut signals) = signals {
             tokio::select! {
-                () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,
+                // With both, the new process serves.
+                biased;
                 () = self.handed_over.notified() => self.leave(signals).await,
+                () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,
             }
             self.end().await;
         }
@@ -111,7 +117,9 @@ impl Stop {
         );
         let stopped = async {
             sleep(drain_delay).await;
-            if let Some(sockets) = sockets {
+            if let Some(sockets) = sockets
+                && *self.management_phase.borrow() == Phase::Serving
+            {
                 // Closing a socket resets the connections in its backlog, with requests that clients may have sent. So
                 // the kernel begins no more of them, and the workers accept what is left. After a hand-over this is not
                 // done: the filter would also hold connections of the new process, which has the same sockets.
@@ -152,6 +160,8 @@ impl Stop {
             };
             self.finish(&gateway.state, bounds.timeouts.idle, unhurried)
                 .await;
+            // What it accepted before has the timeout of a head.
+            let _ = timeout(MANAGEMENT_LIMIT, self.management_phase.closed()).await;
         };
         tokio::select! {
             () = left => {}
@@ -186,7 +196,8 @@ impl Stop {
             // Each request that still waits gets 504 `gateway_stopping`; the rest of the grace period is for these
             // responses.
             drain.enter(Phase::GivingUp);
-            sleep_until(closed_at + settings.grace).await;
+            // Not by the clock of the stop: after a pause of the machine, the responses would have no time.
+            sleep(settings.grace - settings.wait_timeout()).await;
         };
         tokio::select! {
             () = all => {}
@@ -217,6 +228,7 @@ impl Stop {
         last_writes: LastWrites,
         row: Option<Arc<OwnRow>>,
         handed_over: Arc<Notify>,
+        management_phase: watch::Sender<Phase>,
     ) -> anyhow::Result<(Self, Receiver<()>)> {
         let (end, ended) = channel();
         // Any runtime may register a handler, and every other one then delivers the signal.
@@ -229,6 +241,7 @@ impl Stop {
             current,
             sockets: listeners.sockets(),
             management: listeners.management,
+            management_phase,
             log,
             last_writes,
             row,

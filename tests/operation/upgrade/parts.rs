@@ -18,13 +18,16 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     // The grace period is for stops only.
-    let grace = "[shutdown]\ngrace_seconds = 1";
-    let (mut stack, backend) = plain(|builder| builder.gateway(grace)).await;
+    let keys = "[shutdown]\ngrace_seconds = 1\n[timeouts]\nhead_seconds = 60";
+    let (mut stack, backend) = plain(|builder| builder.gateway(keys)).await;
     let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
+    let mut check = RawConnection::open(stack.addresses().management).await;
+    // It was accepted before this one.
+    assert_is_ready(&stack).await;
     idle.send(&request("GET", "/before", &[], b"")).await;
     assert_eq!(idle.response().await.unwrap().status, 200);
     // Later than the upgrade ends.
-    let later = Delivery::After(Duration::from_secs(20));
+    let later = Delivery::After(Duration::from_secs(40));
     backend.behave(Behaviour::responding(later));
     slow.send(&request("GET", "/slow", &[], b"")).await;
     backend.request_number(2).await;
@@ -34,6 +37,7 @@ async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     connection.send(&request("GET", "/new", &[], b"")).await;
     assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(stack.gateway_processes().len(), 2, "the old one waits");
+    assert!(slow.has_activity_within(3 * WAIT_TIMEOUT).await);
     let response = slow.response().await.expect("the old process answers");
     assert_eq!(response.status, 200);
     assert_eq!(response.header("connection"), Some("close"));
@@ -41,6 +45,14 @@ async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     idle.send(&request("GET", "/after", &[], b"")).await;
     let response = idle.response().await.expect("the old process answers");
     assert_eq!(response.header("connection"), Some("close"));
+    assert!(idle.is_closed().await);
+    // The old process waits for what its management listener had accepted, too. It says what holds for the new one.
+    assert_takes_commands(&stack);
+    check
+        .send(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    let response = check.response().await.expect("the old process answers");
+    assert_eq!(response.status, 200);
     until_alone(&stack, new).await;
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }

@@ -7,7 +7,10 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
     reload::Reload,
-    server::{health::HealthAddress, listener::HttpSettings},
+    server::{
+        health::HealthAddress,
+        listener::{HttpSettings, SETTLE_TIME},
+    },
 };
 
 use super::{Program, load};
@@ -74,6 +77,7 @@ impl Running {
             // All can be of one gateway.
             max_of_network: service.connection_limit(),
             timeouts: service.config().timeouts.connection,
+            settle: SETTLE_TIME,
         }
     }
 

@@ -116,7 +116,8 @@ async fn stop(
     let give_up = async {
         sleep_until(closed_at + settings.wait_timeout()).await;
         state.phase.send_replace(Phase::GivingUp);
-        sleep_until(closed_at + grace).await;
+        // As at the gateway: the responses get their time even if the machine has paused.
+        sleep(grace - settings.wait_timeout()).await;
     };
     tokio::select! {
         () = all => {}

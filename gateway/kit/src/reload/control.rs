@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time between two attempts to bind the socket while another process still has it.
 const BIND_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout for a new process to bind the socket.
-const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(2);
+const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(20);
 /// Limit on connections whose command is being read.
 pub(super) const MAX_READING: usize = 8;
 /// Commands that are queued while another one runs; more wait in the socket's backlog.

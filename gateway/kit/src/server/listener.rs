@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use self::{
     admission::{Admission, Admitted},
-    connection::{SETTLE_TIME, serve_connection},
+    connection::serve_connection,
 };
 use crate::{
     log::once_a_minute::OnceAMinute,
@@ -34,6 +34,9 @@ use crate::{
 
 /// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// [`HttpSettings::settle`] of a listener whose program ends.
+pub const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// Settings of a listener.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct HttpSettings {
     pub max_of_network: usize,
     /// Timeouts of a connection.
     pub timeouts: HttpTimeouts,
+    /// Time for a connection that was accepted just before the listener closes to send its first request.
+    pub settle: Duration,
 }
 
 /// Timeouts of a connection.
@@ -111,7 +116,7 @@ pub async fn serve<E, G, S, C, H, F, B>(
         let admission = Arc::clone(&admission);
         let establishing = establish(stream, peer);
         connections.spawn(async move {
-            let established = established(establishing, &admitted, now.timeouts.head, &phase);
+            let established = established(establishing, &admitted, &now, &phase);
             let (mut stream, client) = established.await?;
             let mut first = Vec::new();
             let place = admission.place(admitted, &now, &mut stream, &mut first);
@@ -119,7 +124,16 @@ pub async fn serve<E, G, S, C, H, F, B>(
             let (place, _spare) = place.await?;
             let timeouts = move || settings().timeouts;
             let handle = move |request| handler(request, client.clone());
-            serve_connection(stream, first.into(), timeouts, place, phase, handle).await;
+            serve_connection(
+                stream,
+                first.into(),
+                timeouts,
+                now.settle,
+                place,
+                phase,
+                handle,
+            )
+            .await;
             Some(())
         });
     };
@@ -173,7 +187,7 @@ fn disable_delay(stream: &TcpStream) {
 async fn established<T>(
     establishing: impl Future<Output = io::Result<T>>,
     admitted: &Admitted,
-    head: Duration,
+    settings: &HttpSettings,
     phase: &watch::Receiver<Phase>,
 ) -> Option<T> {
     let mut phase = phase.clone();
@@ -181,12 +195,12 @@ async fn established<T>(
         // An error is the end of the program, too.
         let _ = phase.wait_for(|phase| *phase >= Phase::Closing).await;
         // A handshake that began just before the stop may end, as a first request may still arrive (`Stop::Settling`).
-        sleep(SETTLE_TIME).await;
+        sleep(settings.settle).await;
     };
     tokio::select! {
         // In this order: what is established by now is kept, even if a stop or another connection asks for its place.
         biased;
-        established = timeout(admitted.limit(head), establishing) => established
+        established = timeout(admitted.limit(settings.timeouts.head), establishing) => established
             .ok()?
             .inspect_err(|cause| tracing::debug!(%cause, "connection not established"))
             .ok(),

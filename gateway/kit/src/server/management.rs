@@ -154,11 +154,16 @@ impl<R: Readiness> Management<R> {
         };
         let management = Arc::new(self);
         let of_settings = Arc::clone(&management);
-        let settings = move || HttpSettings {
-            name: "management",
-            max_connections,
-            max_of_network: max_connections.div_ceil(NETWORK_SHARE),
-            timeouts: of_settings.readiness.timeouts(),
+        let settings = move || {
+            let timeouts = of_settings.readiness.timeouts();
+            HttpSettings {
+                name: "management",
+                max_connections,
+                max_of_network: max_connections.div_ceil(NETWORK_SHARE),
+                timeouts,
+                // It closes only while another process serves, so nothing hurries.
+                settle: timeouts.head,
+            }
         };
         let (own_phase, of_connections) = (phases.clone(), Arc::clone(&management));
         let establish = move |stream, address| {

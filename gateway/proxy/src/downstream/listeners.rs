@@ -97,6 +97,8 @@ impl Clients {
 
     /// Accepts connections until a reload closes the listener, or a stop closes all.
     pub async fn accept(self: Arc<Self>, socket: WorkerSocket) {
+        // A stop waits for the connections of the backlog, too.
+        let _accepting = self.drain.begin_connection();
         let WorkerSocket {
             socket,
             listener: mut settings,

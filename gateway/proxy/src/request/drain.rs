@@ -50,7 +50,7 @@ pub(crate) type InFlight<'d> = Guard<&'d Drain, OTHER>;
 pub(crate) type Serving<'d> = Guard<&'d Drain, SERVING>;
 
 /// A connection that has not sent its first request yet. A stop waits for it: its client may have sent the request already.
-/// Also a call of the management API.
+/// Also a listener that accepts connections, a call of the management API, and the command `upgrade`.
 pub type Beginning = Guard<Arc<Drain>, OTHER>;
 
 impl Drain {

@@ -38,6 +38,7 @@ pub(super) fn reload(first: Config) -> GatewayReload {
             new_process: NewProcess::new(Path::new("gateway.toml")).unwrap(),
             management: watch::Sender::new(Phase::Serving),
             handed_over: Arc::default(),
+            replying: OnceLock::new(),
         },
     }
 }

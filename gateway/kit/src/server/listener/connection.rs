@@ -38,8 +38,6 @@ use crate::server::shutdown::Phase;
 const LINGER: Duration = Duration::from_secs(1);
 /// Size of the read buffer, and so the limit on a head: twice what the gateway sends.
 const MAX_BUFFER: usize = 128 * 1024;
-/// Time for a connection that was accepted just before a stop to send its first request.
-pub(super) const SETTLE_TIME: Duration = Duration::from_millis(50);
 const MAX_LINGER_BYTES: usize = 256 * 1024;
 
 /// The response to a head that timed out. There is no request yet, so language and format of errors are unknown.
@@ -78,10 +76,11 @@ impl Stop {
         closing: Pin<&mut impl Future>,
         is_idle: bool,
         has_begun: bool,
+        settle: Duration,
         context: &mut Context<'_>,
     ) -> Poll<Ending> {
         if matches!(self, Self::NotYet) && closing.poll(context).is_ready() {
-            *self = Self::Settling(Box::pin(sleep(SETTLE_TIME)));
+            *self = Self::Settling(Box::pin(sleep(settle)));
         }
         let Self::Settling(settled) = self else {
             return Poll::Pending;
@@ -103,6 +102,7 @@ pub(super) async fn serve_connection<S, H, F, B>(
     stream: S,
     first: Bytes,
     timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
+    settle: Duration,
     place: Place,
     phase: watch::Receiver<Phase>,
     handler: H,
@@ -133,7 +133,7 @@ pub(super) async fn serve_connection<S, H, F, B>(
     let mut connection = http1::Builder::new()
         .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    let ended = until_ended(&mut connection, &progress, closing, first_deadline).await;
+    let ended = until_ended(&mut connection, &progress, closing, settle, first_deadline).await;
     finish(
         ended,
         &progress,
@@ -147,6 +147,7 @@ async fn until_ended<T, S, B>(
     connection: &mut http1::Connection<T, S>,
     progress: &Progress,
     mut phase: watch::Receiver<Phase>,
+    settle: Duration,
     first_deadline: Instant,
 ) -> Ended
 where
@@ -180,7 +181,7 @@ where
         }
         let (stage, has_begun) = progress.stage();
         let is_idle = matches!(stage, Stage::Idle { .. });
-        match stop.poll(closing.as_mut(), is_idle, has_begun, context) {
+        match stop.poll(closing.as_mut(), is_idle, has_begun, settle, context) {
             Poll::Ready(Ending::AtOnce) => return Poll::Ready(Ended::WhileIdle),
             Poll::Ready(Ending::WithRequest) => {
                 Pin::new(&mut *connection).graceful_shutdown();

@@ -200,6 +200,7 @@ mod tests {
             max_connections: 2,
             max_of_network: 1,
             timeouts,
+            settle: timeouts.head,
         };
         let network = |last| Network::from_site([127, 0, 0, last].into());
         let places = Arc::new(Places::default());

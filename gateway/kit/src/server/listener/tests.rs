@@ -46,6 +46,7 @@ impl Server {
             max_connections,
             max_of_network: max_connections,
             timeouts,
+            settle: SETTLE_TIME,
         };
         Self::start_as(settings, establish).await
     }
@@ -375,6 +376,7 @@ async fn a_network_has_its_share_and_makes_room_itself() {
         max_connections: 4,
         max_of_network: 2,
         timeouts: PATIENT,
+        settle: SETTLE_TIME,
     };
     let server = Server::start_as(settings, plain).await;
     let mut other = server.connect_from("127.0.0.2:0").await;
@@ -490,6 +492,32 @@ async fn a_stop_finishes_requests_and_closes_other_connections() {
     let ended = timeout(Duration::from_secs(20), server.task).await;
     ended.expect("the server ends").unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_connection_that_was_just_accepted_has_the_settle_time_for_its_first_request() {
+    let mut connections = Vec::new();
+    for settle in [SETTLE_TIME, LONG] {
+        let settings = HttpSettings {
+            name: "test",
+            max_connections: 4,
+            max_of_network: 4,
+            timeouts: PATIENT,
+            settle,
+        };
+        let server = Server::start_as(settings, plain).await;
+        connections.push(server.connect().await);
+        // It was accepted before this one.
+        let mut other = server.connect().await;
+        send(&mut other, GET).await;
+        read_head(&mut other).await;
+        server.phase.send_replace(Phase::Closing);
+    }
+    let [mut first, mut second] = <[TcpStream; 2]>::try_from(connections).unwrap();
+    assert_eq!(read_to_end(&mut first).await, "");
+    send(&mut second, GET).await;
+    let response = read_to_end(&mut second).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 }
 
 /// In place of a handshake: a byte that is not HTTP. Another one is an error.

@@ -167,8 +167,11 @@ impl Readiness for GatewayReadiness {
 
     async fn readiness(&self) -> Response<String> {
         let gateway = self.current.load_full();
-        // The management listener may be up before the clients' listener.
-        if !gateway.state.drain.is_draining() && !accepts(gateway.policy.listeners[0].address).await
+        let generation = gateway.policy.generation;
+        // The management listener may be up before the clients' listener. A reload may have closed that one meanwhile.
+        if !gateway.state.drain.is_draining()
+            && !accepts(gateway.policy.listeners[0].address).await
+            && self.current.load().policy.generation == generation
         {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
@@ -180,14 +183,23 @@ impl GatewayReadiness {
     /// As `/readyz`, without a connection to the listener.
     pub async fn state(&self) -> Response<String> {
         let gateway = self.current.load_full();
-        if gateway.state.drain.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
+        let drain = &gateway.state.drain;
+        if !drain.is_draining() {
+            let state = self.state_while_serving(&gateway).await;
+            // Looked at once more: a stop can begin while the store answers.
+            if !drain.is_draining() {
+                return state;
+            }
         }
+        text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+    }
+
+    async fn state_while_serving(&self, gateway: &Gateway) -> Response<String> {
         let mut details = Vec::new();
-        if let Some(store) = self.store_of(&gateway)
+        if let Some(store) = self.store_of(gateway)
             && let Err(error) = store.probe().await
         {
-            match outage(&gateway, &error) {
+            match outage(gateway, &error) {
                 Ok(detail) => {
                     details.push(detail);
                     let replay_outage = gateway.policy.verifier.config().replay_outage();
@@ -221,7 +233,7 @@ impl GatewayReadiness {
             .certificates()
             .filter_map(|certificate| certificate.expiry_warning(now));
         details.extend(report.map(|report| report.text));
-        details.extend(unavailable(&gateway));
+        details.extend(unavailable(gateway));
         details.extend(expiring);
         if details.is_empty() {
             return text(StatusCode::OK, "ready\n");

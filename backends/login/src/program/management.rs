@@ -99,13 +99,11 @@ impl Readiness for Running {
 
     async fn readiness(&self) -> Response<String> {
         let state = self.state();
-        if state.is_draining() {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
-        }
-        let reason = match state.database.probe().await {
-            Ok(()) => return text(StatusCode::OK, "ready\n"),
-            Err(StoreError::NotWritable(reason)) => reason,
-            Err(_) => "the store is unavailable".into(),
+        let reason = match state.probe().await {
+            None => "stopping".into(),
+            Some(Ok(())) => return text(StatusCode::OK, "ready\n"),
+            Some(Err(StoreError::NotWritable(reason))) => reason,
+            Some(Err(_)) => "the store is unavailable".into(),
         };
         text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"))
     }

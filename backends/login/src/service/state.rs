@@ -137,9 +137,15 @@ impl State {
         }
     }
 
-    /// Whether a shutdown has begun, so that new requests should go to other backends.
-    pub(crate) fn is_draining(&self) -> bool {
-        *self.phase.borrow() >= Phase::Draining
+    /// Whether the store can be written; `None` once a shutdown has begun, so that new requests go to other backends.
+    pub(crate) async fn probe(&self) -> Option<Result<(), StoreError>> {
+        let is_serving = || *self.phase.borrow() == Phase::Serving;
+        if !is_serving() {
+            return None;
+        }
+        let probed = self.database.probe().await;
+        // Looked at once more: a stop can begin while the store answers.
+        is_serving().then_some(probed)
     }
 
     /// Waits until no new connections are accepted. Long polls are answered then.

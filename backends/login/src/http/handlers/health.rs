@@ -21,12 +21,10 @@ pub(crate) async fn healthz() -> Json<Value> {
 /// Readiness: 200 if the store can be written and no shutdown has begun, else 503.
 pub(crate) async fn readyz(State(context): State<Context>) -> Result<Response, LoginError> {
     let state = &context.service.state;
-    let (code, status) = match state.is_draining() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping".into()),
-        false => match state.database.probe().await {
-            Err(StoreError::NotWritable(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
-            probed => probed.map(|()| (StatusCode::OK, "ready".into()))?,
-        },
+    let (code, status) = match state.probe().await {
+        None => (StatusCode::SERVICE_UNAVAILABLE, "stopping".into()),
+        Some(Err(StoreError::NotWritable(reason))) => (StatusCode::SERVICE_UNAVAILABLE, reason),
+        Some(probed) => probed.map(|()| (StatusCode::OK, "ready".into()))?,
     };
     let body = json!({ "status": status, "version": context.version.as_str() });
     Ok((code, Json(body)).into_response())

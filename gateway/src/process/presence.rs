@@ -40,7 +40,7 @@ const ROWS_PER_DELETION: u32 = 60;
 const KEY_HASH_BYTES: usize = 6;
 
 /// Limit of a stop's wait for the deletion of the row.
-const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writes the row of this gateway.
 pub(crate) struct Presence {
@@ -161,7 +161,7 @@ impl OwnRow {
         Ok(())
     }
 
-    /// Deletes the row for good, within 1 s. Otherwise it is seen that it is no longer written.
+    /// Deletes the row for good, within 5 s. Otherwise it is seen that it is no longer written.
     pub(crate) async fn remove(&self) {
         let removed = async {
             // Waits for a write that has begun: otherwise that write could bring the row back after the deletion.

@@ -39,7 +39,7 @@ use crate::{
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Timeout for writing the last lines of the process. A reader that takes nothing for that long is stalled.
-pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 crate::label_enum! {
     /// The two kinds of lines: the label `log`.
@@ -145,7 +145,7 @@ impl LogWriter {
     /// As [`Self::flush`], for a test that reads the lines: on a busy machine, the thread may need longer.
     #[cfg(test)]
     pub(crate) fn flush_patiently(&self) {
-        self.output().flush(Instant::now() + 60 * FLUSH_TIMEOUT);
+        self.output().flush(Instant::now() + 15 * FLUSH_TIMEOUT);
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 const WAIT_MARGIN: Duration = Duration::from_secs(2);
 
 /// Limit of a stop's wait for a task that writes.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Has a task that writes every few seconds write once more, at a stop.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl LastWrite {
         (Self(sender), requests)
     }
 
-    /// Waits until the task has written, for 3 s at most; whether it has.
+    /// Waits until the task has written, for 5 s at most; whether it has.
     pub async fn is_written(&self) -> bool {
         let written = async {
             let (done, written) = oneshot::channel();

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Timeout of the probe. A server notifies listeners immediately, or never.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time between two polls of a listening process for changes without notification: half of the allowed second. The poll is
 /// also the heartbeat: without it, a connection that was cut without a TCP reset would be silent for ever.
 const HEARTBEAT: Duration = Duration::from_millis(500);

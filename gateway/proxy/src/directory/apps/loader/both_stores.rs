@@ -333,7 +333,7 @@ async fn a_stop_is_told_that_the_snapshot_is_written_only_if_it_is() {
         }
         let path = scene.path();
         let (last, requests) = LastWrite::new();
-        // A stop waits for 3 s. On a busy machine, what is written may need more of them.
+        // A stop waits for 5 s. On a busy machine, what is written may need more of them.
         let stops = if expected { 10 } else { 1 };
         let stop = async {
             let mut is_written = false;

@@ -365,7 +365,7 @@ fn next_random(state: &mut u64) -> u64 {
 
 #[test]
 fn no_kill_leaves_a_change_without_its_audit_row_or_a_row_without_its_change() {
-    const KILLS: usize = 200;
+    const KILLS: usize = 100;
     const THREADS: usize = 4;
     const LINES: usize = 200;
     let files = Stack::builder().multi().write_files();

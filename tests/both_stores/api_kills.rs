@@ -21,7 +21,7 @@ use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, spawn_blocking};
 
-const KILLS: usize = 40;
+const KILLS: usize = 25;
 /// Kills of Postgres, each of which takes a second or two.
 const STORE_KILLS: u64 = 12;
 const CALLERS: usize = 4;

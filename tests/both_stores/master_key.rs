@@ -236,7 +236,7 @@ async fn the_master_key_is_replaced_and_no_signed_request_is_rejected() {
 /// Two configurations that rotate in opposite directions, so that each run has work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_that_is_killed_at_any_moment_loses_nothing_and_is_completed_by_another_run() {
-    const KILLS: u32 = 50;
+    const KILLS: u32 = 30;
     let mut scene = Scene::start(1, 1500, SMALL_CACHE).await;
     let configs = [("to-new.toml", BOTH), ("to-old.toml", BACK)].map(|(name, keys)| {
         let path = scene.stack.folder().join(name);

@@ -219,7 +219,6 @@ async fn only_the_management_listener_shows_metrics() {
         };
         for (path, status, body) in [
             ("/healthz", 200, "alive\n"),
-            ("/readyz", 200, "ready\n"),
             (
                 "/user",
                 404,
@@ -230,6 +229,10 @@ async fn only_the_management_listener_shows_metrics() {
             assert_eq!(response.status, status, "{path}");
             assert_eq!(response.text(), body, "{path}");
         }
+        until("it to be ready", || async {
+            (get("/readyz").await.text() == "ready\n").then_some(())
+        })
+        .await;
         // The address for the gateway has neither the metrics nor a way to them.
         let own = stack.addresses().of(program);
         fetch(&format!("http://{own}/metrics"))

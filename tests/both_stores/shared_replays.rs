@@ -232,15 +232,17 @@ async fn a_key_decides_what_an_outage_of_the_store_means() {
         .start()
         .await;
     let (rejecting, falling_back) = (stack.client_at(0), stack.client_at(1));
-    let mut number = 0;
-    let used = until("an answer of the store in time", || {
-        number += 1;
-        let used = rejecting
-            .get("/x")
-            .param("number", &format!("used-{number}"));
-        async move { (used.send().await.status == 200).then_some(used) }
-    })
-    .await;
+    let mut used = Vec::new();
+    for number in 0..3 {
+        let call = rejecting.get("/x").param("used", &number.to_string());
+        // Again, if the store does not answer in time.
+        until("it to be accepted once", || async {
+            let status = call.send().await.status;
+            matches!(status.as_u16(), 200 | 409).then_some(())
+        })
+        .await;
+        used.push(call);
+    }
     stack.store().make_unavailable();
     for number in ["1", "2"] {
         let rejected = rejecting.get("/x").param("number", number).send().await;
@@ -281,10 +283,14 @@ async fn a_key_decides_what_an_outage_of_the_store_means() {
         }
     })
     .await;
-    // This gateway has not seen it.
-    let (target, _) = used.parts();
-    let replayed = fetch(&format!("{}{target}", stack.origin_of(1))).await;
-    replayed.problem(409, "request_replayed");
+    // This gateway has not seen them. It accepts one if the store does not answer in time.
+    let mut statuses = Vec::new();
+    for call in &used {
+        let (target, _) = call.parts();
+        let replayed = fetch(&format!("{}{target}", stack.origin_of(1))).await;
+        statuses.push(replayed.status.as_u16());
+    }
+    assert!(statuses.contains(&409), "{statuses:?}");
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ async fn backend(authority: &Authority) -> RecordingBackend {
 /// A gateway in front of one TLS backend, which trusts `$FOLDER/ca.pem`. `keys` are further keys of the version.
 fn gateway(backend: &RecordingBackend, keys: &str) -> StackBuilder {
     let stack = Stack::builder().in_front_of(backend);
+    // Also of the handshake.
+    let stack = stack.gateway("timeouts.connect_seconds = 30");
     stack.gateway(&https(backend.address(), keys))
 }
 

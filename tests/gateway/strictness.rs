@@ -70,7 +70,7 @@ async fn a_slow_body_is_ended_by_the_total_timeout() {
 
 #[tokio::test]
 async fn a_slow_request_within_the_timeout_passes() {
-    let (stack, backend) = Stack::recording().await;
+    let (stack, backend) = stack("[timeouts]\nhead_seconds = 60\nbody_seconds = 60").await;
     let bytes = stack
         .client()
         .post("/x")

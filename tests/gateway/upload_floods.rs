@@ -278,9 +278,12 @@ async fn a_client_that_leaves_in_any_phase_leaves_nothing() {
 async fn an_upload_ends_with_its_time() {
     // Before, the smallest rate would have allowed a stranger hours: it had sent enough at once.
     for (toml, length) in [
-        ("timeouts.body_seconds = 8", 100_000),
+        ("timeouts.body_seconds = 15", 100_000),
         // What is remembered must be whole while its signature could come again.
-        ("sign.window_seconds = 9\nsign.replay = 'reject'", 4_000_000),
+        (
+            "sign.window_seconds = 15\nsign.replay = 'reject'",
+            4_000_000,
+        ),
     ] {
         let setup = Setup::start(toml).await;
         let mut stalling = setup.connect(1).await;

@@ -18,7 +18,7 @@ use end_to_end::{
     response::Response,
     signed_client::Call,
     stack::{Stack, StackBuilder},
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -28,9 +28,11 @@ use tokio::{
 
 /// No health checks: only requests detect that an address is down.
 const UNCHECKED: &str = "health = { active = false }";
-/// Health checks of which one failure is enough. On a busy machine an answer takes a while.
+/// Health checks that no pause of the machine fails.
+const CHECKED: &str = "health = { timeout_seconds = 30 }";
+/// Those of which one failure is enough.
 const FAST_CHECKS: &str =
-    "health = { interval_seconds = 1, timeout_seconds = 5, unhealthy_after = 1 }";
+    "health = { interval_seconds = 1, timeout_seconds = 30, unhealthy_after = 1 }";
 
 /// A gateway with these lines for v1. With one thread, each request finds the connections that the previous one left.
 fn gateway(version: &str) -> StackBuilder {
@@ -73,7 +75,7 @@ async fn served_by(call: Call<'_>, backends: [&RecordingBackend; 2]) -> usize {
 #[tokio::test]
 async fn requests_are_distributed_round_robin() {
     let (one, other) = two().await;
-    let stack = in_front_of(&[&one, &other], "").await;
+    let stack = in_front_of(&[&one, &other], CHECKED).await;
     for _ in 0..20 {
         stack.client().get("/x").param("a", "1").send().await.ok();
     }
@@ -102,7 +104,11 @@ async fn requests_are_distributed_by_weight() {
 async fn the_address_with_the_fewest_requests_in_flight_is_next() {
     let (one, other) = two().await;
     one.behave(Behaviour::responding(Delivery::Never));
-    let stack = in_front_of(&[&one, &other], "balance = \"least-connections\"").await;
+    let stack = in_front_of(
+        &[&one, &other],
+        &format!("balance = \"least-connections\"\n{CHECKED}"),
+    )
+    .await;
     let mut waiting = JoinSet::new();
     while one.requests().is_empty() {
         let client = stack.client();
@@ -123,7 +129,10 @@ async fn the_address_with_the_fewest_requests_in_flight_is_next() {
 #[tokio::test]
 async fn an_application_always_gets_the_same_address() {
     let (one, other) = two().await;
-    let version = format!("{}\nbalance = \"hash-app\"", list(&[&one, &other]));
+    let version = format!(
+        "{}\nbalance = \"hash-app\"\n{CHECKED}",
+        list(&[&one, &other])
+    );
     let stack = gateway(&version).multi().start().await;
     let mut seen = BTreeSet::new();
     for number in 0..40 {
@@ -145,7 +154,10 @@ async fn an_application_always_gets_the_same_address() {
 #[tokio::test]
 async fn a_client_keeps_its_address_as_long_as_that_is_up() {
     let (mut one, other) = two().await;
-    let version = format!("{}\nbalance = \"hash-client\"", list(&[&one, &other]));
+    let version = format!(
+        "{}\nbalance = \"hash-client\"\n{CHECKED}",
+        list(&[&one, &other])
+    );
     let stack = gateway(&version)
         .gateway("trusted_proxies = [\"127.0.0.0/8\"]")
         .start()
@@ -176,7 +188,7 @@ async fn a_client_keeps_its_address_as_long_as_that_is_up() {
 async fn no_request_fails_when_a_backend_dies() {
     let (mut one, other) = two().await;
     let third = RecordingBackend::start().await;
-    let stack = in_front_of(&[&one, &other, &third], "").await;
+    let stack = in_front_of(&[&one, &other, &third], CHECKED).await;
     let client = stack.client();
     for number in 0..60 {
         if number == 30 {
@@ -209,7 +221,7 @@ async fn a_form_that_was_sent_is_not_retried() {
     for backend in [&one, &other] {
         backend.behave(Behaviour::responding(Delivery::HangUp));
     }
-    let stack = in_front_of(&[&one, &other], "").await;
+    let stack = in_front_of(&[&one, &other], CHECKED).await;
     let post = stack.client().post("/x").param("a", "1").send().await;
     post.problem(502, "backend_unreachable");
     assert_eq!(counts([&one, &other]).iter().sum::<usize>(), 1);
@@ -219,7 +231,7 @@ async fn a_form_that_was_sent_is_not_retried() {
 async fn a_get_without_a_response_is_retried_on_another_address() {
     let (one, other) = two().await;
     one.behave(Behaviour::responding(Delivery::HangUp));
-    let stack = in_front_of(&[&one, &other], "").await;
+    let stack = in_front_of(&[&one, &other], CHECKED).await;
     for number in 0..10 {
         let response = stack.client().get(&format!("/{number}")).send().await;
         response.ok();
@@ -251,7 +263,7 @@ async fn a_get_without_any_response_is_tried_on_three_addresses_at_most() {
     for backend in all {
         backend.behave(Behaviour::responding(Delivery::HangUp));
     }
-    let stack = in_front_of(&all, "").await;
+    let stack = in_front_of(&all, CHECKED).await;
     let get = stack.client().get("/x").send().await;
     get.problem(502, "backend_unreachable");
     let mut tried = counts(all);
@@ -264,7 +276,7 @@ async fn a_get_that_times_out_is_retried_on_another_address() {
     let (one, other) = two().await;
     one.behave(Behaviour::responding(Delivery::Never));
     let version = format!(
-        "{}\n[timeouts]\nresponse_seconds = 5",
+        "{}\n{CHECKED}\n[timeouts]\nresponse_seconds = 10",
         list(&[&one, &other])
     );
     let stack = gateway(&version).start().await;
@@ -292,7 +304,7 @@ async fn a_request_whose_response_began_is_not_retried() {
         for backend in [&one, &other] {
             backend.behave(Behaviour::verbatim(beginning));
         }
-        let stack = in_front_of(&[&one, &other], "").await;
+        let stack = in_front_of(&[&one, &other], CHECKED).await;
         let get = stack.client().get("/x").send().await;
         get.problem(502, "backend_unreachable");
         assert_eq!(
@@ -306,7 +318,7 @@ async fn a_request_whose_response_began_is_not_retried() {
     for backend in [&one, &other] {
         backend.behave(Behaviour::responding(Delivery::BreakOff));
     }
-    let stack = in_front_of(&[&one, &other], "").await;
+    let stack = in_front_of(&[&one, &other], CHECKED).await;
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/x", &[], b"")).await;
     assert!(connection.response().await.is_none());
@@ -496,12 +508,17 @@ async fn a_form_on_a_stale_idle_connection_is_not_retried() {
 #[tokio::test]
 async fn a_backend_that_hangs_becomes_unhealthy_by_its_checks() {
     let (one, other) = two().await;
-    let stack = in_front_of(&[&one, &other], FAST_CHECKS).await;
+    // Twice: a pause of the machine fails one check of the other, too.
+    let checks = "health = { interval_seconds = 1, timeout_seconds = 5, unhealthy_after = 2 }";
+    let stack = in_front_of(&[&one, &other], checks).await;
     one.behave(Behaviour::responding(Delivery::Never));
     one.behave_when_checked(Behaviour::responding(Delivery::Never));
-    let log = stack
-        .log_with(Program::Gateway, "fails its checks and is unhealthy")
-        .await;
+    let log = until_within(3 * WAIT_TIMEOUT, "it to be unhealthy", || async {
+        let log = stack.log(Program::Gateway);
+        log.contains("fails its checks and is unhealthy")
+            .then_some(log)
+    })
+    .await;
     assert!(
         log.contains(&format!(
             "is unhealthy backend=v1 version=v1 backend.addr={}",
@@ -753,7 +770,11 @@ async fn concurrent_clients_get_their_own_responses_while_a_backend_ends() {
     for backend in [&one, &other] {
         backend.behave(Behaviour::responding(Delivery::Echoing));
     }
-    let stack = in_front_of(&[&one, &other], "health = { out_seconds = 1 }").await;
+    let stack = in_front_of(
+        &[&one, &other],
+        "health = { out_seconds = 1, timeout_seconds = 30 }",
+    )
+    .await;
     let mut clients = JoinSet::new();
     for number in 0..8 {
         let (client, gateway) = (stack.client(), stack.addresses().gateway);
@@ -789,7 +810,7 @@ async fn an_error_response_is_passed_on_and_not_retried() {
             ..Behaviour::default()
         });
     }
-    let stack = in_front_of(&[&one, &other], "").await;
+    let stack = in_front_of(&[&one, &other], CHECKED).await;
     let response: Response = stack.client().get("/x").send().await;
     assert_eq!(
         (response.status.as_u16(), response.text()),

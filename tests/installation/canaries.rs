@@ -13,7 +13,7 @@ use end_to_end::{
 };
 
 /// Number of clients, each with an address of its own.
-const CLIENTS: u32 = 20_000;
+const CLIENTS: u32 = 5_000;
 /// Requests sent at once: request and answers fit the buffers of both sides.
 const BATCH: u32 = 100;
 /// Connections that send at the same time, as many as in `send_all`.
@@ -94,8 +94,8 @@ async fn a_canary_gets_its_share_and_each_client_keeps_to_its_backend() {
     send_all(&stack).await;
     let (count, all) = (next.requests().len(), CLIENTS as usize);
     assert_eq!(count + own.requests().len(), all);
-    // Within 1 % of all requests.
-    assert!(count.abs_diff(all / 10) <= all / 100, "{count} of {all}");
+    // Within 2 % of all requests, as good as never by chance.
+    assert!(count.abs_diff(all / 10) <= all / 50, "{count} of {all}");
     // The same clients again.
     send_all(&stack).await;
     for requests in [own.requests(), next.requests()] {
@@ -109,10 +109,7 @@ async fn a_canary_gets_its_share_and_each_client_keeps_to_its_backend() {
     let after = clients(&next.requests());
     assert!(before.keys().all(|client| after[client] == 3));
     let share = after.len();
-    assert!(
-        share.abs_diff(all * 3 / 10) <= all / 100,
-        "{share} of {all}"
-    );
+    assert!(share.abs_diff(all * 3 / 10) <= all / 30, "{share} of {all}");
     // None, and all.
     reload(&stack, &canaries(&next, 0)).await;
     let (own_before, next_before) = (own.requests().len(), next.requests().len());

@@ -532,7 +532,7 @@ async fn an_unavailable_store_is_reported_in_every_language() {
 async fn a_stop_is_reported_in_every_language() {
     let backend = RecordingBackend::start().await;
     backend.behave(Behaviour::responding(Delivery::Never));
-    let stack = Stack::builder().gateway("[shutdown]\ngrace_seconds = 1");
+    let stack = Stack::builder().gateway("[shutdown]\ngrace_seconds = 3");
     let mut stack = stack.in_front_of(&backend).start().await;
     let client = stack.client();
     let stop = async {

@@ -127,23 +127,28 @@ async fn a_fault_redirects_to_return_to_with_an_error() {
 #[tokio::test]
 async fn a_slow_provider_delays_no_other_login() {
     let stack = Stack::start().await;
-    let mut slow = Browser::for_data();
-    let provider = slow.open(&stack.url("/login")).await;
-    let waiting = tokio::spawn(async move {
-        slow.decide_and_follow(&provider, "token-slow", Decision::Allow)
-            .await
-    });
-    until("the slow exchange to begin", || async {
-        (stack.provider_counts().await["token"] == 1).then_some(())
-    })
-    .await;
-    log_in_by_redirect(&stack.client(), "ada").await;
-    assert!(!waiting.is_finished());
-    waiting
-        .await
-        .unwrap()
-        .response
-        .rejected(504, "provider_timeout");
+    // On a busy machine, a login can take longer than the timeout of the slow one.
+    for _ in 0..3 {
+        let before = stack.provider_counts().await["token"].clone();
+        let mut slow = Browser::for_data();
+        let provider = slow.open(&stack.url("/login")).await;
+        let waiting = tokio::spawn(async move {
+            slow.decide_and_follow(&provider, "token-slow", Decision::Allow)
+                .await
+        });
+        until("the slow exchange to begin", || async {
+            (stack.provider_counts().await["token"] != before).then_some(())
+        })
+        .await;
+        log_in_by_redirect(&stack.client(), "ada").await;
+        let is_in_time = !waiting.is_finished();
+        let response = waiting.await.unwrap().response;
+        response.rejected(504, "provider_timeout");
+        if is_in_time {
+            return;
+        }
+    }
+    panic!("the other login was slow, too");
 }
 
 fn expected(user: &str) -> (u16, &'static str) {

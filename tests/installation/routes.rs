@@ -270,7 +270,7 @@ async fn a_route_has_its_own_balancing_and_health() {
     );
     let toml = format!(
         "[versions.v1]\nroutes = [{{ path = '/orders', backends = ['{}', '{}'], \
-         health = {{ interval_seconds = 1, timeout_seconds = 5, unhealthy_after = 1 }} }}]\n",
+         health = {{ interval_seconds = 1, timeout_seconds = 30, unhealthy_after = 1 }} }}]\n",
         one.address(),
         other.address()
     );

@@ -17,7 +17,7 @@ use end_to_end::{
 };
 
 /// Longer than by default for heads and bodies. For idle connections the default is more than a test waits.
-const TIMEOUTS: &str = "[timeouts]\nhead_seconds = 12\nbody_seconds = 12\nidle_seconds = 8";
+const TIMEOUTS: &str = "[timeouts]\nhead_seconds = 12\nbody_seconds = 12\nidle_seconds = 16";
 const ARRIVAL: Duration = Duration::from_secs(12);
 const SECRET: &str = "gateway_secret = \"8b1a9953c4611296a827abf8c47804d7\"";
 

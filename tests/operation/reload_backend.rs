@@ -330,11 +330,12 @@ async fn reloads_under_load_fail_no_request() {
         let before = [0, 1, 2].map(count);
         let more = format!(
             "[limits]\nprovider_calls = {}\nstarts_burst = {}\n[login]\ncredential_ttl_seconds = {}\n\
-             [timeouts]\nidle_seconds = {}\nbody_seconds = {round}",
+             [timeouts]\nidle_seconds = {}\nbody_seconds = {}",
             200 + round,
             1000 + round,
             3600 + round,
             120 + round,
+            60 - round,
         );
         stack.configure(Program::V1, &more);
         if round % 2 == 0 {

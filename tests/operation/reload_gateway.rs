@@ -17,7 +17,7 @@ use end_to_end::{
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::SignedClient,
     stack::{APP_KEY, Stack},
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 
 const OTHER_KEY: &str = "0f0e0d0c0b0a09080706050403020100f0e0d0c0b0a090807060504030201000";
@@ -162,7 +162,7 @@ async fn signing_rules_change_with_the_next_request() {
 #[tokio::test]
 async fn a_used_signature_stays_used() {
     let (stack, _backend) = Stack::recording().await;
-    reload(&stack, "[sign]\nreplay = \"reject\"\nwindow_seconds = 15");
+    reload(&stack, "[sign]\nreplay = \"reject\"\nwindow_seconds = 25");
     let client = stack.client();
     let used = client.get("/x").param("a", "1").bytes(&[]);
     let send = || async {
@@ -179,7 +179,7 @@ async fn a_used_signature_stays_used() {
     assert_eq!(send().await.0, 409);
     // The larger window does not accept a signature that was stored for the smaller one only.
     reload(&stack, "[sign]\nwindow_seconds = 300");
-    until("the request to be too old", || async {
+    until_within(3 * WAIT_TIMEOUT, "the request to be too old", || async {
         let (status, code) = send().await;
         assert_ne!(status, 200);
         (status == 403 && code.as_deref() == Some("time_out_of_window")).then_some(())
@@ -305,6 +305,8 @@ async fn the_log_changes_with_the_next_line() {
     assert!(!log.contains("/third"), "{log}");
     reload(&stack, "[log]\nfilter = \"error\"");
     assert_eq!(status(&client, "/fifth").await, 200);
+    // Over the same connection: the request before has been logged by now.
+    assert_eq!(status(&client, "/fence").await, 200);
     reload(&stack, "[log]\nfilter = \"info\"");
     assert_eq!(status(&client, "/sixth").await, 200);
     let log = stack.log_with(Program::Gateway, "/sixth").await;

@@ -17,7 +17,7 @@ use end_to_end::{
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     signed_client::{fetch, http_client, http_client_without_keep_alive},
     stack::{Files, Stack},
-    waiting::{WAIT_TIMEOUT, until},
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
@@ -64,7 +64,7 @@ async fn assert_drains(program: Program) {
     assert_eq!(responses[0].status, usual);
     assert_eq!(responses[0].header("connection"), Some("close"));
     // Then the listener and the idle connections close.
-    until("the listener to close", || async {
+    until_within(3 * WAIT_TIMEOUT, "the listener to close", || async {
         TcpStream::connect(address).await.err()
     })
     .await;
@@ -77,8 +77,8 @@ async fn assert_drains(program: Program) {
     assert!(stack.wait_for_exit(program).await.success());
 }
 
-const DRAINING: &str = "[shutdown]\ndrain_delay_seconds = 12";
-const DRAIN_DELAY: Duration = Duration::from_secs(12);
+const DRAINING: &str = "[shutdown]\ndrain_delay_seconds = 20";
+const DRAIN_DELAY: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwards() {

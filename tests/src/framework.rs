@@ -8,7 +8,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::{documents::root, signed_client::http_client, waiting::until};
+use crate::{
+    documents::root,
+    signed_client::http_client,
+    waiting::{WAIT_TIMEOUT, until_within},
+};
 
 /// The installed frameworks. `None` if `scripts/test` has reported that they cannot be installed here.
 ///
@@ -129,7 +133,8 @@ impl Server {
         let child = child.expect("the program is installed");
         let mut server = Self { address, child };
         let (http, url) = (http_client(), format!("http://{address}{path}"));
-        until(&format!("{what} to answer"), || {
+        let limit = 3 * WAIT_TIMEOUT;
+        until_within(limit, &format!("{what} to answer"), || {
             let exited = server.child.try_wait().expect("its status can be read");
             assert!(exited.is_none(), "{what} has exited");
             let response = http.get(&url).send();

@@ -206,7 +206,7 @@ async fn a_trusted_proxy_has_a_budget_for_its_clients() {
     for (keys, is_trusted) in [("", false), (TRUSTED, true)] {
         let (stack, backend) = slow_stack(keys, "").await;
         // So long that the rest arrives before an answer, which adds to the budget.
-        let delay = Duration::from_secs(4);
+        let delay = Duration::from_secs(8);
         backend.behave(Behaviour::responding(Delivery::After(delay)));
         let mut connection = send_others(&stack, &backend).await;
         // With their resets, 520 use up more than the budget of a stranger. Ten streams in flight add 10 KiB.

@@ -148,7 +148,7 @@ async fn idle_and_slow_connections_do_not_harm_others() {
         assert!(is_served(&mut stack.raw().await).await);
         slowest = slowest.max(started.elapsed());
     }
-    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(20), "{slowest:?}");
     let resident = stack.running(Program::Gateway).resident_kib();
     assert!(resident < 300 * 1024, "{resident} KiB");
 }

@@ -7,7 +7,7 @@ use end_to_end::{
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
     stack::{Application, Stack},
-    waiting::{until, within},
+    waiting::{WAIT_TIMEOUT, until, within},
 };
 
 use super::{flood, signed};
@@ -99,9 +99,9 @@ async fn an_application_that_one_gateway_rejects_is_soon_rejected_by_the_other()
     let client = |number| stack.client_of_at(&busy, number);
     flood_whole_burst(&client(0)).await;
     // The other gateway learns of it when it reports for the first time.
-    let rejected = within(Duration::from_secs(10), || async {
+    let rejected = within(WAIT_TIMEOUT, || async {
         // By itself it serves 300 at once: so few requests do not use them up.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         let response = signed(&client(1), "/x").send().await;
         (response.status == 429).then_some(())
     });

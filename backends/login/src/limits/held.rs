@@ -106,6 +106,7 @@ mod tests {
     use std::{
         sync::atomic::{AtomicU32, Ordering},
         thread,
+        time::{Duration, Instant},
     };
 
     use super::*;
@@ -128,18 +129,27 @@ mod tests {
     /// #22
     #[test]
     fn holders_that_end_at_once_leave_no_value() {
+        // Both threads end in the same round: after so many, or after this time.
         const ROUNDS: u32 = 50_000;
+        let begun = Instant::now();
         let (values, arrived) = (HeldValues::default(), AtomicU32::new(0));
+        let last = AtomicU32::new(ROUNDS);
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    for round in 0..ROUNDS {
+                    for round in 0..=ROUNDS {
                         let held = values.hold(round, 2, || ()).unwrap();
+                        if begun.elapsed() > Duration::from_secs(5) {
+                            last.fetch_min(round, Ordering::SeqCst);
+                        }
                         arrived.fetch_add(1, Ordering::SeqCst);
                         while arrived.load(Ordering::SeqCst) < 2 * (round + 1) {
                             thread::yield_now();
                         }
                         drop(held);
+                        if round == last.load(Ordering::SeqCst) {
+                            break;
+                        }
                     }
                 });
             }

@@ -102,7 +102,7 @@ async fn a_waiting_check_responds_when_the_claim_ends() {
     claim_only(&setup, now, now.plus(Duration::from_secs(1))).await;
     let target = format!("/check?token={}&wait=30", begun.token);
     let waiting = setup.call("POST", &target, &[]);
-    let response = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    let response = tokio::time::timeout(Duration::from_secs(20), waiting).await;
     assert_eq!(response.unwrap().json()["status"], "failed");
     assert!(SystemClock.now() >= now.plus(Duration::from_secs(1)));
 }

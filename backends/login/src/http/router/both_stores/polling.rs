@@ -518,7 +518,7 @@ async fn a_waiting_check_responds_as_soon_as_the_login_is_finished() {
     };
     let callback = format!("/login?state={}&code=me", begun.state);
     let both = async { tokio::join!(waiting, setup.browse(&callback, &cookie)).0 };
-    let status = tokio::time::timeout(Duration::from_secs(10), both).await;
+    let status = tokio::time::timeout(Duration::from_secs(20), both).await;
     assert_eq!(status.unwrap(), "complete");
 }
 
@@ -545,7 +545,7 @@ async fn a_waiting_check_of_another_process_responds_as_soon_as_the_login_is_fin
     let waiting = router::<Test>(other).oneshot(request);
     let callback = format!("/login?state={}&code=me", begun.state);
     let both = async { tokio::join!(waiting, setup.browse(&callback, &cookie)).0 };
-    let response = tokio::time::timeout(Duration::from_secs(10), both).await;
+    let response = tokio::time::timeout(Duration::from_secs(20), both).await;
     let body = response.unwrap().unwrap().into_body();
     let checked: Value = serde_json::from_slice(&to_bytes(body, 9999).await.unwrap()).unwrap();
     assert_eq!(checked["status"], "complete");
@@ -558,6 +558,6 @@ async fn a_waiting_check_responds_when_the_process_stops() {
     let target = format!("/check?token={}&wait=30", begun.token);
     setup.service.state.phase.send_replace(Phase::Closing);
     let response =
-        tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
+        tokio::time::timeout(Duration::from_secs(20), setup.call("POST", &target, &[])).await;
     assert_eq!(response.unwrap().json()["status"], "pending");
 }

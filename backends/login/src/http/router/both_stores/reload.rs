@@ -128,7 +128,7 @@ async fn a_waiting_check_is_woken_by_a_login_that_a_later_snapshot_finishes() {
     setup.reload(&address, "", "\"second\"");
     let callback = format!("/login?state={}&code=me", begun.state);
     setup.browse(&callback, &cookie).await;
-    let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    let woken = tokio::time::timeout(Duration::from_secs(20), waiting).await;
     let body = woken.unwrap().unwrap().unwrap().into_body();
     let body = to_bytes(body, 1 << 20).await.unwrap();
     let result: Value = serde_json::from_slice(&body).unwrap();

@@ -112,7 +112,7 @@ async fn the_status_of_a_login_is_not_cached() {
             tokio::task::yield_now().await;
         }
     };
-    let status = tokio::time::timeout(Duration::from_secs(10), back).await;
+    let status = tokio::time::timeout(Duration::from_secs(20), back).await;
     assert_eq!(status.unwrap()["status"], "pending");
 }
 

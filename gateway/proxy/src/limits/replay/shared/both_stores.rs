@@ -115,7 +115,7 @@ async fn the_mark_moves_before_signatures_need_it() {
     // No signature needs the next one yet.
     rows.insert(&[sign(4, 2_001)], NOW).await.unwrap();
     let moved = async { while mark().await == Some(3_000) {} };
-    timeout(Duration::from_secs(10), moved).await.unwrap();
+    timeout(Duration::from_secs(20), moved).await.unwrap();
     assert_eq!(mark().await, Some(4_001));
     // With clocks that are far ahead, one that has moved meanwhile is not enough.
     let ahead = [sign(5, 3_500), sign(6, 50_000)];

@@ -101,6 +101,7 @@ async fn idle_connections_serve_while_the_gateway_drains_and_are_closed_afterwar
     assert_eq!(response.header("connection"), Some("close"));
     assert!(used.is_closed().await);
     assert_eq!(backend.request_number(3).await.target, "/while");
+    assert!(idle.has_activity_within(3 * WAIT_TIMEOUT).await);
     assert!(idle.is_closed().await);
     assert!(
         stopped_at.elapsed() >= DRAIN_DELAY,
@@ -254,7 +255,8 @@ async fn a_response_that_a_stop_cuts_off_is_incomplete_and_has_the_same_cause() 
 #[tokio::test]
 async fn a_waiting_check_gets_a_response_when_its_backend_stops() {
     // The check arrives while new requests are still served.
-    let mut stack = Stack::builder().backends(DRAINING).start().await;
+    let draining = "[shutdown]\ndrain_delay_seconds = 12";
+    let mut stack = Stack::builder().backends(draining).start().await;
     let (client, begun) = (stack.client(), begin_polling(&stack.client()).await);
     stack.running(Program::V1).terminate();
     let start = Instant::now();

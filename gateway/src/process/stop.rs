@@ -74,8 +74,7 @@ pub(crate) struct LastWrites {
 /// How long idle connections stay open after the listeners closed, at most as long as the drain delay. A balancer that
 /// checks by connecting has then noticed, and uses none of them any more: conf/front/haproxy.cfg checks twice in 2 s.
 const MAX_IDLE_DELAY: Duration = Duration::from_secs(3);
-/// Drain delay of a process that has handed over: the command `upgrade` gets its response, and later commands go to the
-/// new process.
+/// Drain delay of a process that has handed over: what its listeners had accepted begins.
 const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
 /// Limit of a process that has handed over. Its requests end by their own timeouts, except for responses without end.
 const HANDED_OVER_LIMIT: Duration = Duration::from_secs(3600);
@@ -160,7 +159,7 @@ impl Stop {
             };
             self.finish(&gateway.state, bounds.timeouts.idle, unhurried)
                 .await;
-            // What it accepted before has the timeout of a head.
+            // What that listener accepted before has its own timeouts.
             let _ = timeout(MANAGEMENT_LIMIT, self.management_phase.closed()).await;
         };
         tokio::select! {

@@ -18,7 +18,8 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_gets_its_response_from_the_old_process() {
     // The grace period is for stops only.
-    let keys = "[shutdown]\ngrace_seconds = 1\n[timeouts]\nhead_seconds = 60";
+    let keys = "[shutdown]\ngrace_seconds = 1\n\
+                [timeouts]\nhead_seconds = 120\nidle_seconds = 120\nresponse_seconds = 120";
     let (mut stack, backend) = plain(|builder| builder.gateway(keys)).await;
     let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
     let mut check = RawConnection::open(stack.addresses().management).await;

@@ -192,7 +192,10 @@ impl Clients {
         let clients = Arc::clone(self);
         let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
         let limit = gateway.policy.bounds.timeouts.head;
+        // A stop waits for it, as for a request.
+        let beginning = self.drain.begin_connection();
         tokio::spawn(async move {
+            let _beginning = beginning;
             clients.negotiate(accepted, &settings, &state, limit).await;
         });
     }
@@ -206,8 +209,6 @@ impl Clients {
         state: &State,
         limit: Duration,
     ) {
-        // A stop waits for it, as for a request.
-        let _in_flight = state.drain.begin();
         let peer = accepted.client.address;
         let _negotiating = state.open_connections.begin_negotiation();
         let established = timeout(limit, self.establish(accepted, settings));

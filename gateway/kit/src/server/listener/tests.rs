@@ -515,6 +515,8 @@ async fn a_connection_that_was_just_accepted_has_the_settle_time_for_its_first_r
     }
     let [mut first, mut second] = <[TcpStream; 2]>::try_from(connections).unwrap();
     assert_eq!(read_to_end(&mut first).await, "");
+    // The second server closed its listener a little later.
+    sleep(2 * SETTLE_TIME).await;
     send(&mut second, GET).await;
     let response = read_to_end(&mut second).await;
     assert!(response.starts_with("HTTP/1.1 200 "), "{response}");

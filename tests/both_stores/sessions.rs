@@ -322,7 +322,13 @@ async fn management_responds_under_addresses_localhost_and_configured_names_only
         };
         for path in ["/healthz", "/readyz", "/metrics"] {
             for host in [&*management.to_string(), "localhost", name, "10.0.0.1:80"] {
-                assert_ne!(status(path, host).await.0, 421, "{program} {path} {host}");
+                let (status, text) = status(path, host).await;
+                // The store may not answer in time.
+                let is_unready = path == "/readyz" && status == 503;
+                assert!(
+                    status == 200 || is_unready,
+                    "{program} {path} {host}: {text}"
+                );
             }
             for host in ["attacker.example", "localhost.attacker.example:8081"] {
                 let (status, text) = status(path, host).await;

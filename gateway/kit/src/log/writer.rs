@@ -107,8 +107,8 @@ impl LogWriter {
         Output::open(&log.output, &self.0.dropped)
     }
 
-    /// Uses another output, from the next line on. Waits for the lines of the old one, for [`FLUSH_TIMEOUT`] at most; if
-    /// it is stalled, its thread goes on when it can.
+    /// Uses another output, from the next line on. Waits for the lines of the old one, for half a second at most; if it is
+    /// stalled, its thread goes on when it can.
     pub(crate) fn replace(&self, output: Arc<Output>) {
         let mut current = self.0.output.write();
         let old = std::mem::replace(&mut *current, output);
@@ -116,7 +116,8 @@ impl LogWriter {
         // Before the wait: other threads already log to the new output.
         drop(current);
         if !is_kept {
-            old.flush(Instant::now() + FLUSH_TIMEOUT);
+            // The thread of a reload has more to do.
+            old.flush(Instant::now() + FLUSH_TIMEOUT / 4);
         }
     }
 

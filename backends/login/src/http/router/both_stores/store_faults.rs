@@ -1,5 +1,6 @@
 //! Behaviour when the store fails.
 
+use signpost_kit::server::shutdown::Phase;
 use signpost_store::Change;
 
 use super::{
@@ -168,4 +169,13 @@ async fn a_login_whose_account_cannot_be_stored_fails() {
         .browse(&callback, &cookie)
         .await
         .assert_problem(502, "provider_failed");
+}
+
+#[tokio::test]
+async fn a_stop_that_begins_while_the_store_is_asked_is_reported() {
+    let setup = Setup::new().await;
+    setup.store.database().make_unavailable();
+    let stop = async { setup.service.state.phase.send_replace(Phase::Draining) };
+    let (ready, _) = tokio::join!(setup.raw("GET", "/readyz", &[]), stop);
+    assert_eq!(ready.json()["status"], "stopping");
 }

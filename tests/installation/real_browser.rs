@@ -150,7 +150,7 @@ async fn a_browser_that_prefetches_a_link_of_a_login_uses_up_nothing() {
 
 #[tokio::test]
 async fn a_person_who_allows_twice_waits_for_the_outcome() {
-    let slow = Stack::builder().provider(&["--slow-seconds=7"]);
+    let slow = Stack::builder().provider(&["--slow-seconds=6"]);
     let (stack, begin) = with_return_to(slow).await;
     let browser = RealBrowser::start("en").await;
     browser.open(&begin).await;

@@ -230,7 +230,8 @@ async fn only_the_management_listener_shows_metrics() {
             assert_eq!(response.text(), body, "{path}");
         }
         until("it to be ready", || async {
-            (get("/readyz").await.text() == "ready\n").then_some(())
+            let response = get("/readyz").await;
+            (response.status == 200 && response.text() == "ready\n").then_some(())
         })
         .await;
         // The address for the gateway has neither the metrics nor a way to them.

@@ -89,8 +89,8 @@ pub(crate) fn run(
     let readiness = GatewayReadiness::new(apps.stored.as_ref(), &current);
     let (tasks, last_writes) = StoreTasks::new(&current, &mut apps, &readiness)?;
     let row = tasks.presence.as_ref().map(Presence::row);
-    let (management_phase, management_phases) = watch::channel(Phase::Serving);
     let handed_over = Arc::new(Notify::new());
+    let (management_phase, management_phases) = watch::channel(Phase::Serving);
     // The sockets wait in the workers' channels until pingora starts their threads.
     listeners.serve(bound, &current.load().policy);
     let reload = GatewayReload {

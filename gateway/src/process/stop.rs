@@ -93,7 +93,7 @@ impl ShutdownSignalWatch for Stop {
                 // With both, the new process serves.
                 biased;
                 () = self.handed_over.notified() => self.leave(signals).await,
-                () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,
+                () = signals.next() => self.stop(signals).await,
             }
             self.end().await;
         }
@@ -102,9 +102,13 @@ impl ShutdownSignalWatch for Stop {
 }
 
 impl Stop {
-    /// After a signal: drains, closes listeners and then idle connections, and waits for the requests in flight. `sockets` are
-    /// those that no other process has.
-    async fn stop(&self, mut signals: StopSignals, sockets: Option<&ListeningSockets>) {
+    /// Whether no new process has taken over the listening sockets.
+    fn serves_alone(&self) -> bool {
+        *self.management_phase.borrow() == Phase::Serving
+    }
+
+    /// After a signal: drains, closes listeners and then idle connections, and waits for the requests in flight.
+    async fn stop(&self, mut signals: StopSignals) {
         let gateway = self.current.load_full();
         let ShutdownSettings { drain_delay, grace } = gateway.policy.bounds.shutdown;
         gateway.state.drain.enter(Phase::Draining);
@@ -116,19 +120,17 @@ impl Stop {
         );
         let stopped = async {
             sleep(drain_delay).await;
-            if let Some(sockets) = sockets
-                && *self.management_phase.borrow() == Phase::Serving
-            {
+            if self.serves_alone() {
                 // Closing a socket resets the connections in its backlog, with requests that clients may have sent. So
                 // the kernel begins no more of them, and the workers accept what is left. After a hand-over this is not
                 // done: the filter would also hold connections of the new process, which has the same sockets.
-                sockets.hold(self.management);
+                self.sockets.hold(self.management);
                 sleep(LAST_ACCEPTS).await;
             }
             let idle_delay = drain_delay.min(MAX_IDLE_DELAY);
             self.finish(&gateway.state, idle_delay, gateway.policy.bounds.shutdown)
                 .await;
-            if sockets.is_some() && !self.last_writes.snapshot.is_written().await {
+            if self.serves_alone() && !self.last_writes.snapshot.is_written().await {
                 tracing::warn!(
                     "the snapshot of the applications may lack the last changes: it was not written"
                 );
@@ -165,7 +167,7 @@ impl Stop {
         tokio::select! {
             () = left => {}
             // Service managers send the signal that begins a stop to both processes.
-            () = signals.next() => self.stop(signals, None).await,
+            () = signals.next() => self.stop(signals).await,
         }
     }
 

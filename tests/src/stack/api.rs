@@ -36,7 +36,7 @@ impl Stack {
         format!("http://{address}/api/v1/{path}")
     }
 
-    /// Gets a path at one of several gateways, whatever the response's status.
+    /// The response of one of several gateways to a GET of this path, whatever its status.
     ///
     /// # Panics
     ///

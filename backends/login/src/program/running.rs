@@ -7,10 +7,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
     reload::Reload,
-    server::{
-        health::HealthAddress,
-        listener::{HttpSettings, SETTLE_TIME},
-    },
+    server::{health::HealthAddress, listener::HttpSettings, shutdown::SETTLE_TIME},
 };
 
 use super::{Program, load};

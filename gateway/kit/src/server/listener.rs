@@ -35,9 +35,6 @@ use crate::{
 /// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// [`HttpSettings::settle`] of a listener whose program ends.
-pub const SETTLE_TIME: Duration = Duration::from_millis(50);
-
 /// Settings of a listener.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {

@@ -15,6 +15,9 @@ use tokio::{
 /// store the outcome and to send the response. Three quarters of a short grace period.
 const WAIT_MARGIN: Duration = Duration::from_secs(2);
 
+/// Time for connections that were accepted just before a stop to send their first request.
+pub const SETTLE_TIME: Duration = Duration::from_millis(50);
+
 /// Limit of a stop's wait for a task that writes.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 

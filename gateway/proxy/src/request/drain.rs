@@ -12,13 +12,10 @@ use std::{
     time::Duration,
 };
 
-use signpost_kit::server::shutdown::Phase;
+use signpost_kit::server::shutdown::{Phase, SETTLE_TIME};
 use tokio::sync::Notify;
 
 use crate::request::rejection::Rejection;
-
-/// Time for just accepted connections to send their first request, at least, before idle connections are closed.
-const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// An HTTP/1.1 connection that serves a request, in [`Drain::in_flight`].
 // No carry gets from one half to the other: file descriptors end long before 2^32 connections.

@@ -12,6 +12,7 @@ use super::{
     admission::{PLACE_TIMEOUT, SPARE_CONNECTIONS},
     *,
 };
+use crate::server::shutdown::SETTLE_TIME;
 
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(3600);

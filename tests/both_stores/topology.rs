@@ -36,6 +36,20 @@ fn apart() -> StackBuilder {
         )
 }
 
+/// A gateway that looks at a backend before it listens rejects requests until the next check: the stack starts it last.
+#[tokio::test]
+async fn a_stack_starts_with_healthy_backends() {
+    let once = "health = { interval_seconds = 3600, timeout_seconds = 30, unhealthy_after = 1 }";
+    let checked = format!("[versions.v1]\n{once}\n[versions.v2]\n{once}");
+    let stack = two_of_each().gateway(&checked).start().await;
+    for number in 0..8 {
+        let client = stack.client_at(number % 2);
+        let version = ["v1", "v2"][number / 2 % 2];
+        let call = client.post("/login").version(version).signed();
+        call.send().await.ok();
+    }
+}
+
 #[tokio::test]
 async fn a_login_begun_at_one_backend_is_completed_at_another() {
     let stack = apart().start().await;

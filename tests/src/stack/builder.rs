@@ -234,11 +234,18 @@ impl StackBuilder {
             http: http_client(),
             files,
         };
-        // A login service that starts before its OpenID provider refuses logins until it asks again.
-        let (providers, others): (Vec<_>, Vec<_>) = self
-            .instances()
-            .partition(|instance| instance.program == Program::Provider);
-        for instances in [providers, others] {
+        // A login service that starts before its OpenID provider refuses logins until it asks again, and a gateway whose
+        // checks found a backend not listening yet rejects requests until the next check.
+        let wave = |instance: &Instance| match instance.program {
+            Program::Provider => 0,
+            Program::Gateway => 2,
+            _ => 1,
+        };
+        for number in 0..=2 {
+            let instances: Vec<_> = self
+                .instances()
+                .filter(|instance| wave(instance) == number)
+                .collect();
             for instance in &instances {
                 let arguments = self.arguments(*instance, &stack);
                 stack.arguments.insert(*instance, arguments);

@@ -173,13 +173,14 @@ pub(super) fn default_table(program: Program, is_multi: bool) -> Table {
     }
 }
 
-/// The part of a gateway's file that gives a version several backends.
+/// The part of a gateway's file that gives a version several backends, with health checks that no pause of the machine
+/// fails.
 pub(super) fn several_backends(version: &str, count: usize) -> Table {
     let placeholder = version.to_uppercase();
     let further = (1..count).map(|number| format!(", \"${placeholder}-{number}\""));
     let further: String = further.collect();
     parse(&[&format!(
-        "[versions.{version}]\nbackends = [\"${placeholder}\"{further}]"
+        "[versions.{version}]\nbackends = [\"${placeholder}\"{further}]\nhealth = {{ timeout_seconds = 30 }}"
     )])
 }
 

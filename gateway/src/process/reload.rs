@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use arc_swap::ArcSwap;
 use sd_notify::NotifyState;
 use signpost_kit::{
@@ -53,7 +53,7 @@ const NEED_RESTART: [&str; 8] = [
 ];
 
 /// Limit of the wait for what the store says of a new configuration.
-const WARNINGS_TIMEOUT: Duration = Duration::from_secs(2);
+const WARNINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a running gateway that a reload replaces or needs.
 pub(crate) struct GatewayReload {
@@ -105,7 +105,8 @@ impl Reload for GatewayReload {
             let current = self.current.load_full();
             let before = Some(&current.policy.backends.versions);
             let of_store = timeout(WARNINGS_TIMEOUT, inspect(config, multi, before)).await;
-            let of_store = of_store.unwrap_or_else(|elapsed| Err(elapsed.into()));
+            let of_store =
+                of_store.unwrap_or_else(|_| Err(anyhow!("no answer within {WARNINGS_TIMEOUT:?}")));
             warnings.extend(of_store.unwrap_or_else(|error| vec![format!("the store: {error:#}")]));
         }
         warnings

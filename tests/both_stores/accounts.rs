@@ -11,13 +11,13 @@ use std::{
 
 use end_to_end::{
     browser::{Browser, Decision},
-    logins::{credential, log_in_by_polling, log_in_by_redirect, rejection_of},
+    logins::{credential, log_in_by_polling, log_in_by_redirect, rejection_of, until_well},
     program::{Program, output_text},
     recording_backend::{Behaviour, RecordedRequest, RecordingBackend},
     response::Response,
     signed_client::{Call, SignedClient, fetch},
     stack::{Stack, StackBuilder},
-    waiting::{WAIT_TIMEOUT, until},
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -145,6 +145,7 @@ async fn a_route_that_asks_gets_the_name_and_the_verified_e_mail_address() {
     let routes = format!("{route}{}", routes(backend.address()));
     let stack = builder.gateway(&routes).start().await;
     let client = stack.client();
+    until_well(&client, "google").await;
     let name = "Jo%C3%A3o%20%E2%80%9CZ%C3%A9%E2%80%9D%20da%20Silva";
     // Bitbucket tells no address.
     for (provider, email) in [
@@ -299,7 +300,7 @@ async fn an_expired_credential_is_rejected_although_it_is_cached() {
     let call = || client.get("/required").authorization(credential(&login));
     call().send().await.ok();
     // It is cached now: without the clock, it would be accepted for minutes.
-    let response = until("the credential to expire", || async {
+    let response = until_within(2 * WAIT_TIMEOUT, "the credential to expire", || async {
         let response = call().send().await;
         (response.status != 200).then_some(response)
     });

@@ -131,7 +131,7 @@ async fn a_login_of_a_disabled_application_cannot_be_completed() {
         .rejected(403, "app_disabled");
     let user = || client.get("/user").authorization(credential(&login));
     until("the application to be disabled", || async {
-        (user().send().await.status != 200).then_some(())
+        (user().send().await.status == 403).then_some(())
     })
     .await;
     user().send().await.problem(403, "app_disabled");

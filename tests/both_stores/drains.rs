@@ -25,7 +25,9 @@ impl Two {
             RecordingBackend::start().await,
         ];
         let [one, two] = [0, 1].map(|index: usize| backends[index].address());
-        let v3 = format!("[versions.v3]\nbackends = [\"{one}\", \"{two}\"]\n[management.api]\n");
+        let v3 = format!(
+            "[versions.v3]\nbackends = [\"{one}\", \"{two}\"]\nhealth.timeout_seconds = 30\n[management.api]\n"
+        );
         let stack = Stack::builder().in_front_of(&backends[0]);
         let stack = stack.several(Program::Gateway, 2).multi().gateway(&v3);
         let stack = stack.start().await;

@@ -99,7 +99,8 @@ impl Two {
     }
 
     async fn expect_valid(&self, app: usize, credential: &str) {
-        assert_eq!(self.accepts(app, credential).await, Some(true));
+        let accepted = until("the store to say", || self.accepts(app, credential)).await;
+        assert!(accepted);
     }
 
     async fn expect_ended(&self, logins: &[(usize, &str)]) {

@@ -176,8 +176,8 @@ async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
 }
 
 /// Number of logins, and of the people they belong to.
-const LOGINS: usize = 100;
-const PEOPLE: usize = 10;
+const LOGINS: usize = 40;
+const PEOPLE: usize = 8;
 
 #[tokio::test]
 async fn concurrent_first_logins_of_one_person_create_one_account() {

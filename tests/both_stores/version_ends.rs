@@ -214,6 +214,16 @@ async fn an_application_may_use_a_version_longer() {
     );
 
     // A start counts the users of versions that end.
+    until("both applications to be counted", async || {
+        let are_counted = ["v1", "v2"].iter().all(|version| {
+            let report = output_text(&stack.command(&["versions", "report", "--version", version]));
+            [&shop, &other]
+                .iter()
+                .all(|app| report.contains(&*app.ident))
+        });
+        are_counted.then_some(())
+    })
+    .await;
     stack.running(Program::Gateway).terminate();
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
     stack.restart(Program::Gateway).await;

@@ -29,11 +29,13 @@ async fn backend(authority: &Authority) -> RecordingBackend {
     RecordingBackend::start_with_tls(certificate.server_config(None)).await
 }
 
+/// Also of the handshake.
+const PATIENT: &str = "timeouts.connect_seconds = 30";
+
 /// A gateway in front of one TLS backend, which trusts `$FOLDER/ca.pem`. `keys` are further keys of the version.
 fn gateway(backend: &RecordingBackend, keys: &str) -> StackBuilder {
     let stack = Stack::builder().in_front_of(backend);
-    // Also of the handshake.
-    let stack = stack.gateway("timeouts.connect_seconds = 30");
+    let stack = stack.gateway(PATIENT);
     stack.gateway(&https(backend.address(), keys))
 }
 
@@ -333,6 +335,7 @@ async fn a_failed_handshake_is_retried_on_another_address() {
     let stack = Stack::builder()
         .in_front_of(&good)
         .without(Program::Gateway, "versions")
+        .gateway(PATIENT)
         .gateway(&format!(
             "versions.v1.backends = ['https://{}', 'https://{}']\nversions.v1.tls.ca = '$FOLDER/ca.pem'\nversions.v1.health.active = false",
             wrong.address(),
@@ -365,6 +368,7 @@ async fn health_checks_use_the_same_settings() {
     let stack = Stack::builder()
         .in_front_of(&good)
         .without(Program::Gateway, "versions")
+        .gateway(PATIENT)
         .gateway(&format!(
             "versions.v1.backends = [{}]\nversions.v1.tls.ca = '$FOLDER/ca.pem'\n\
              versions.v1.health = {{ interval_seconds = 1, timeout_seconds = 20, unhealthy_after = 1 }}",

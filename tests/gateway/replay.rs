@@ -31,7 +31,7 @@ async fn a_replayed_request_is_rejected() {
 #[tokio::test]
 async fn a_full_replay_memory_rejects_requests_and_keeps_its_entries() {
     let backend = RecordingBackend::start().await;
-    let small = "[sign]\nreplay = \"reject\"\nreplay_entries = 100";
+    let small = "[sign]\nreplay = \"reject\"\nreplay_entries = 100\nwindow_seconds = 300";
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway(small)

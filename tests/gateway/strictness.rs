@@ -11,6 +11,9 @@ use end_to_end::{
 };
 
 const SHORT: &str = "[timeouts]\nhead_seconds = 5\nbody_seconds = 5";
+/// Neither a timeout nor the smallest rate ends what a busy machine sends.
+pub(crate) const PATIENT: &str =
+    "[timeouts]\nhead_seconds = 60\nbody_seconds = 60\n[connections]\nmin_bytes_per_second = 1\n";
 
 async fn stack(config: &str) -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
@@ -70,7 +73,7 @@ async fn a_slow_body_is_ended_by_the_total_timeout() {
 
 #[tokio::test]
 async fn a_slow_request_within_the_timeout_passes() {
-    let (stack, backend) = stack("[timeouts]\nhead_seconds = 60\nbody_seconds = 60").await;
+    let (stack, backend) = stack(PATIENT).await;
     let bytes = stack
         .client()
         .post("/x")
@@ -78,7 +81,7 @@ async fn a_slow_request_within_the_timeout_passes() {
         .bytes(&["Connection: close"]);
     let mut connection = stack.raw().await;
     connection
-        .send_slowly(bytes.chunks(1), Duration::from_millis(1))
+        .send_slowly(bytes.chunks(8), Duration::from_millis(1))
         .await;
     assert_eq!(connection.response().await.unwrap().status, 200);
     assert_eq!(backend.requests().len(), 1);

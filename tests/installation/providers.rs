@@ -3,7 +3,7 @@
 
 use end_to_end::{
     browser::{Browser, Decision, param},
-    logins::{begin_polling, check, credential},
+    logins::{begin_polling, check, credential, until_well},
     program::{Program, output_text},
     real_browser::{Key, RealBrowser},
     response::Response,
@@ -11,8 +11,6 @@ use end_to_end::{
 };
 use sandbox_provider::user::User;
 use serde_json::json;
-
-use super::openid::until_well;
 
 /// Every kind below the sandbox, and no default.
 const KINDS: [(&str, &str); 7] = [
@@ -49,7 +47,7 @@ async fn start_with(more: &str) -> Stack {
     let builder = Stack::builder().backends(&format!("{tables}{more}"));
     let stack = builder.start().await;
     for name in names() {
-        until_well(&stack, name).await;
+        until_well(&stack.client(), name).await;
     }
     stack
 }

@@ -231,7 +231,7 @@ async fn silent_connections_make_room_for_calls_pages_and_scrapes() {
             let _ = stream.try_write(said);
             silent.push(stream);
         }
-        for path in ["/api/v1/apps", "/sign-in", "/metrics", "/readyz"] {
+        for path in ["/api/v1/apps", "/sign-in", "/metrics", "/healthz"] {
             let client = http_client_without_keep_alive();
             let response = api.get_as(&client, path, &api.token).await;
             assert_eq!(response.status, 200, "{path} after {said:?}");

@@ -181,7 +181,7 @@ async fn gateway_with(versions: &str) -> Stack {
 async fn a_backend_that_is_down_is_unhealthy_retried_and_counted() {
     let (mut one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let version = format!(
-        "threads = 1\n[versions.v1]\nbackends = ['{}', '{}']\nhealth = {{ interval_seconds = 2, unhealthy_after = 5 }}",
+        "threads = 1\n[versions.v1]\nbackends = ['{}', '{}']\nhealth = {{ timeout_seconds = 30, unhealthy_after = 5 }}",
         one.address(),
         other.address()
     );

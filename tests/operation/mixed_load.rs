@@ -129,7 +129,7 @@ async fn a_mixed_load_leaves_nothing_behind() {
 async fn start(backends: [SocketAddr; 2]) -> Stack {
     let backends = backends.map(|address| address.to_string());
     let config = format!(
-        "threads = 2\n[versions.v1]\nbackends = {backends:?}\nhealth = {{ active = false, out_seconds = 1 }}"
+        "threads = 2\ntimeouts.connect_seconds = 30\n[versions.v1]\nbackends = {backends:?}\nhealth = {{ active = false, out_seconds = 1 }}"
     );
     Stack::builder()
         .in_front_of_address(free_address())

@@ -454,6 +454,8 @@ async fn the_gateway_does_not_become_its_own_backend() {
 #[tokio::test]
 async fn sighup_does_not_end_a_gateway_that_is_still_starting() {
     let (mut stack, _backend) = Stack::recording().await;
+    // The lines of the first start: a kill could lose them.
+    stack.log_with(Program::Gateway, "is listening").await;
     stack.restart_without_waiting(Program::Gateway);
     // The gateway logs its warnings before it opens its store and resolves names.
     until("the gateway to have read its file", || {
@@ -467,9 +469,10 @@ async fn sighup_does_not_end_a_gateway_that_is_still_starting() {
     for _ in 0..5 {
         stack.running(Program::Gateway).reload_by_signal();
     }
-    until("the gateway to reload", || {
+    until("the gateway to reload and to listen", || {
         let log = stack.log(Program::Gateway);
-        async move { log.contains("configuration reloaded").then_some(()) }
+        let is_listening = log.matches("is listening").count() == 2;
+        async move { (is_listening && log.contains("configuration reloaded")).then_some(()) }
     })
     .await;
     assert!(stack.running(Program::Gateway).exit_status().is_none());

@@ -388,7 +388,10 @@ fn started_by_unit(folder: &Path, version: &str, number: &str) -> Vec<PathBuf> {
 /// Makes these addresses the backends of a version, by a reload.
 fn route(stack: &Stack, version: &str, addresses: &[SocketAddr]) {
     let backends: Vec<_> = addresses.iter().map(|one| format!("'{one}'")).collect();
-    let toml = format!("[versions.{version}]\nbackends = [{}]", backends.join(", "));
+    let toml = format!(
+        "[versions.{version}]\nbackends = [{}]\nhealth.timeout_seconds = 30",
+        backends.join(", ")
+    );
     stack.configure(Program::Gateway, &toml);
     let reloaded = stack.reload(Program::Gateway);
     assert!(reloaded.status.success(), "{}", output_text(&reloaded));

@@ -6,6 +6,7 @@ use signpost_protocol::credential::Credential;
 use crate::{
     browser::{Browser, Decision, Page, param},
     signed_client::SignedClient,
+    waiting::until,
 };
 
 /// A started polling login: the response to `POST /login`.
@@ -132,6 +133,20 @@ pub async fn log_in_by_redirect(client: &SignedClient, user: &str) -> Value {
         .await
         .response
         .ok()
+}
+
+/// Waits until logins of an OpenID provider begin: on a busy machine, the login service's first fetch can time out.
+///
+/// # Panics
+///
+/// When none begins.
+pub async fn until_well(client: &SignedClient, provider: &str) {
+    let url = client.login_url(&[("provider", provider)]);
+    until(&format!("{provider} to be well"), || async {
+        let page = Browser::for_data().step(&url).await;
+        (page.response.status == 302).then_some(())
+    })
+    .await;
 }
 
 /// The problem code for a value that is not a valid credential: by its form, whether it could be one.

@@ -120,7 +120,7 @@ impl ScriptedBackend {
             .set_recv_buffer_size(RECEIVE_BUFFER)
             .expect("a socket has this option");
         socket.bind(address).expect("the address is free");
-        let listener = socket.listen(64).expect("a bound socket can listen");
+        let listener = socket.listen(1024).expect("a bound socket can listen");
         let state = Arc::new(Mutex::new(State::default()));
         let of_server = Arc::clone(&state);
         let mut next = 0;

@@ -21,7 +21,10 @@ use end_to_end::{
 };
 
 use super::{LISTEN, client, request, stack};
-use crate::desync::cases::{Case, Material, cases};
+use crate::{
+    desync::cases::{Case, Material, cases},
+    strictness::PATIENT,
+};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -340,7 +343,7 @@ async fn an_idle_connection_closed_by_the_backend_causes_no_failure() {
 
 #[tokio::test]
 async fn a_slow_body_within_the_timeout_passes() {
-    let (stack, backend) = stack("").await;
+    let (stack, backend) = stack(PATIENT).await;
     let (target, form) = stack.client().post("/x").param("a", "1").parts();
     let fields =
         end_to_end::raw_http2::fields("POST", &target, &[(b"content-type", FORM.as_bytes())]);

@@ -172,6 +172,8 @@ fn handles_usr1(id: u32) -> bool {
 async fn the_signal_does_nothing_without_files_also_early_in_the_start() {
     let mut stack = Stack::builder().start().await;
     for program in [Program::Gateway, Program::V1] {
+        // The line of the first start: a kill could lose it.
+        stack.log_with(program, "is listening").await;
         stack.restart_without_waiting(program);
         let running = stack.running(program);
         // Before that, the program has done nothing yet.

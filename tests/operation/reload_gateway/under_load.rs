@@ -64,7 +64,7 @@ fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
     format!(
         "trusted_proxies = [\"10.{number}.0.0/16\"]\ngateway_secret = \"{}\"\n[sign]\nwindow_seconds = {}\n\
          [limits]\nparams = {}\n[timeouts]\nresponse_seconds = {}\n[log]\nformat = \"{}\"\n\
-         [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, unhealthy_after = 9 }}\n",
+         [versions.v1]\n{versions}\nbalance = \"{}\"\nhealth = {{ interval_seconds = {}, timeout_seconds = 30, unhealthy_after = 9 }}\n",
         &OTHER_KEY.repeat(2)[number % 32..][..64],
         60 + number % 200,
         256 + number,

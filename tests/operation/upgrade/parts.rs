@@ -60,7 +60,8 @@ async fn a_request_in_flight_gets_its_response_from_the_old_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_handshake() {
-    let mut stack = UpgradeStack::start("[timeouts]\nhead_seconds = 60\nidle_seconds = 1\n").await;
+    let mut stack =
+        UpgradeStack::start("threads = 1\n[timeouts]\nhead_seconds = 60\nidle_seconds = 5\n").await;
     let late = TcpStream::connect(stack.tls.address).await.unwrap();
     let mut unused = stack.stack.raw().await;
     // They were accepted before this one was served.

@@ -87,17 +87,22 @@ impl Installation {
         fs::read_to_string(self.folder.path().join("front.log")).unwrap()
     }
 
-    /// Waits for the health checks of the containers to pass.
+    /// Waits for the health checks of the containers to pass, and for those of the gateways: its backends come before it.
     async fn await_health(&mut self) {
         for (instance, _) in &self.programs {
             let config = self.config(*instance);
+            let mut arguments = vec!["health", "--config", &config];
+            let provider = self.local.provider_arguments();
             if instance.program == Program::Provider {
-                continue;
+                arguments = provider.iter().map(String::as_str).collect();
+                arguments.push("--health");
             }
-            let arguments = ["health", "--config", &config];
             until(&format!("{instance} to be healthy"), || async {
                 let checked = instance.program.run(self.folder.path(), &arguments);
-                checked.status.success().then_some(())
+                let said = String::from_utf8_lossy(&checked.stdout);
+                // It is ready without healthy backends, too.
+                let is_healthy = instance.program != Program::Gateway || said.trim() == "ready";
+                (checked.status.success() && is_healthy).then_some(())
             })
             .await;
         }

@@ -117,12 +117,15 @@ impl LocalConfig {
         read_replaced(&format!("conf/compose/{name}"), &all)
     }
 
-    pub(super) fn start(&self, folder: &Path) -> Vec<(Instance, Running)> {
-        let provider = [
+    pub(super) fn provider_arguments(&self) -> [String; 2] {
+        [
             format!("--listen={}", self.provider),
             format!("--callback=http://{}/login", self.front),
-        ];
-        let provider = (Program::Provider.into(), provider.to_vec());
+        ]
+    }
+
+    pub(super) fn start(&self, folder: &Path) -> Vec<(Instance, Running)> {
+        let provider = (Program::Provider.into(), self.provider_arguments().to_vec());
         let named = self.named.iter().map(|(_, instance, _)| {
             let config = folder
                 .join(format!("{instance}.toml"))

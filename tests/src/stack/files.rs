@@ -230,7 +230,7 @@ store = \"$STORE\"
 # Tests of a stop set it.
 shutdown.drain_delay_seconds = 0
 # Many requests wait for few connections, on a machine that runs many tests.
-postgres.wait_seconds = 5
+postgres.wait_seconds = 20
 postgres.statement_seconds = 10
 ";
 

@@ -592,9 +592,9 @@ async fn keys_whose_overlap_ended_long_ago_are_deleted() {
     assert!(previous(&one).await.is_none() && previous(&two).await.is_some());
 }
 
-/// A minute is for a busy machine: alone, 100,000 take a few seconds with either database, even in a debug build.
+/// Five minutes are for a busy machine: alone, 100,000 take a few seconds with either database, even in a debug build.
 #[tokio::test]
-async fn twenty_thousand_applications_are_imported_and_sealed_anew_in_less_than_a_minute() {
+async fn twenty_thousand_applications_are_imported_and_sealed_anew() {
     const MANY: usize = 20_000;
     let test_store = TestStore::chosen();
     let mut settings = test_store.settings();
@@ -618,7 +618,7 @@ async fn twenty_thousand_applications_are_imported_and_sealed_anew_in_less_than_
         .await;
     let took = begun.elapsed();
     assert_eq!(imported.unwrap().applications, MANY);
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_secs(300), "{took:?}");
     let last = "team-19999".parse().unwrap();
     let found = apps.find(last).await.unwrap().unwrap();
     let key = file
@@ -658,5 +658,5 @@ async fn twenty_thousand_applications_are_imported_and_sealed_anew_in_less_than_
             .remaining,
         0
     );
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_secs(300), "{took:?}");
 }

@@ -39,7 +39,7 @@ use crate::{
         http2::{self, Preface, is_preface},
         sockets::ListeningSockets,
     },
-    limits::connections::OpenConnection,
+    limits::connections::{OpenConnection, RefusalCause},
     phases::origin::is_in,
     request::{client::ConnectionInfo, drain::Drain},
     serve::{Gateway, Listener, State},
@@ -54,7 +54,8 @@ const TLS_OF_BALANCER: &str = "balancer";
 pub struct Clients {
     current: Arc<ArcSwap<Gateway>>,
     pause: AcceptPause,
-    failures: OnceAMinute,
+    /// For each [`RefusalCause`].
+    failures: [OnceAMinute; RefusalCause::ALL.len()],
     sockets: Arc<ListeningSockets>,
     drain: Arc<Drain>,
 }
@@ -89,7 +90,7 @@ impl Clients {
         Self {
             current: Arc::clone(current),
             pause: AcceptPause::new(descriptors),
-            failures: OnceAMinute::new(),
+            failures: Default::default(),
             sockets,
             drain: Arc::clone(&current.load().state.drain),
         }
@@ -219,9 +220,9 @@ impl Clients {
         if is_probe(&cause) {
             return;
         }
-        let counts = &state.open_connections.counts;
-        counts.refused.count(cause.as_refusal());
-        if let Some(connections) = self.failures.count(Instant::now()) {
+        let refusal = cause.as_refusal();
+        state.open_connections.counts.refused.count(refusal);
+        if let Some(connections) = self.failures[refusal as usize].count(Instant::now()) {
             tracing::info!(
                 connections, peer.addr = %peer, %cause,
                 "connections ended before their first request"

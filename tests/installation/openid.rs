@@ -267,17 +267,20 @@ async fn rotated_keys_are_fetched_and_a_flood_of_unknown_ones_is_not() {
         assert!(expected.contains(&fetches), "{path}: {fetches} of {most}");
     }
     assert_logged(&stack, "no key of the provider fits").await;
-    // A failed fetch changes nothing.
-    let faults = json!({ DISCOVERY: "500", KEYS: "500" });
-    company.control(json!({ "faults": faults })).await;
-    // A fetch that timed out has the line of its minute.
-    let fault = "answered 500 for its discovery document";
-    until_within(5 * WAIT_TIMEOUT, fault, || async {
-        assert_failed(&log_in(&stack, "company").await);
-        stack.log(Program::V1).contains(fault).then_some(())
-    })
-    .await;
-    assert_logged(&stack, fault).await;
+    // A failed fetch changes nothing, and each fault has its line, also within a minute.
+    for (path, fault) in [
+        (DISCOVERY, "answered 500 for its discovery document"),
+        (KEYS, "answered 500 for its keys"),
+    ] {
+        company.control(json!({ "faults": { path: "500" } })).await;
+        // On a busy machine, a fetch can time out instead.
+        until_within(3 * WAIT_TIMEOUT, fault, || async {
+            assert_failed(&log_in(&stack, "company").await);
+            stack.log(Program::V1).contains(fault).then_some(())
+        })
+        .await;
+        assert_logged(&stack, fault).await;
+    }
     company.control(json!({ "header": {} })).await;
     until_logged_in(&stack).await;
 }

@@ -152,19 +152,23 @@ async fn keep(
     wanted: Arc<Notify>,
     pace: Pace,
 ) {
-    let failures = OnceAMinute::new();
+    let (mut logged, mut failures) = (String::new(), OnceAMinute::new());
     loop {
         let result = fetch(&issuer, &http).await;
-        if let Err(fault) = &result
-            && let Some(fetches) = failures.count(Instant::now())
-        {
+        if let Err(fault) = &result {
             let fault = fault.line();
-            tracing::warn!(
-                issuer,
-                fault,
-                fetches,
-                "cannot fetch what the OpenID provider publishes"
-            );
+            // Whoever mends one fault sees the next.
+            if fault != logged {
+                (logged, failures) = (fault.clone(), OnceAMinute::new());
+            }
+            if let Some(fetches) = failures.count(Instant::now()) {
+                tracing::warn!(
+                    issuer,
+                    fault,
+                    fetches,
+                    "cannot fetch what the OpenID provider publishes"
+                );
+            }
         }
         let pause = match &result {
             Ok(_) => pace.lifetime,

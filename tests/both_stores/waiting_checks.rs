@@ -13,7 +13,8 @@ use end_to_end::{
 use tokio::{task::JoinSet, time::timeout};
 
 const LIMIT: &str = "[limits]\nconnections = 60\n[management]\nlisten = \"$MANAGEMENT\"";
-const CHECKED: &str = "[versions.v1]\nhealth = { interval_seconds = 1, unhealthy_after = 10 }";
+const CHECKED: &str =
+    "[versions.v1]\nhealth = { interval_seconds = 1, timeout_seconds = 30, unhealthy_after = 10 }";
 
 fn builder() -> StackBuilder {
     Stack::builder().multi().gateway(CHECKED).backends(LIMIT)

@@ -185,6 +185,7 @@ async fn a_backend_that_speaks_plain_http_is_not_taken_for_one_with_tls() {
     });
     let stack = Stack::builder()
         .in_front_of_address(address)
+        .gateway(PATIENT)
         .gateway(&https(address, ""));
     let stack = start(stack, &[("ca.pem", authority().pem())]).await;
     let response = stack.client().get("/x").send().await;

@@ -303,18 +303,21 @@ async fn a_login_in_progress_completes_during_shutdown() {
 #[tokio::test]
 async fn a_login_whose_provider_exceeds_the_grace_period_fails() {
     for disconnects in [false, true] {
-        let mut stack = stack_with_slow_provider(30, "[shutdown]\ngrace_seconds = 4").await;
-        let checked = stop_in_callback(&mut stack, (!disconnects).then_some(504)).await;
-        assert_eq!(
-            checked["status"], "failed",
-            "disconnects: {disconnects}: {checked}"
-        );
-        assert_eq!(checked["reason"], "provider_timeout", "{checked}");
-        let log = stack.log(Program::V1);
-        assert!(
-            log.contains("it did not answer before the shutdown"),
-            "{log}"
-        );
+        // Again, if the machine was so slow that the provider's own timeout came first.
+        for round in 1.. {
+            let mut stack = stack_with_slow_provider(30, "[shutdown]\ngrace_seconds = 4").await;
+            let checked = stop_in_callback(&mut stack, (!disconnects).then_some(504)).await;
+            assert_eq!(
+                checked["status"], "failed",
+                "disconnects: {disconnects}: {checked}"
+            );
+            assert_eq!(checked["reason"], "provider_timeout", "{checked}");
+            let log = stack.log(Program::V1);
+            if log.contains("it did not answer before the shutdown") {
+                break;
+            }
+            assert!(round < 3, "{log}");
+        }
     }
 }
 

@@ -220,8 +220,9 @@ async fn no_kill_of_the_store_parts_a_change_from_its_row() {
         let counter = Arc::clone(&imports);
         let caller = import_and_update(origin.clone(), token.clone(), name, counter);
         let caller = tokio::spawn(caller);
-        until("the first import", || async {
-            (imports.load(Ordering::Relaxed) > before).then_some(())
+        // Every second kill comes after a second import, also on a slow machine.
+        until("the first imports", || async {
+            (imports.load(Ordering::Relaxed) > before + kill % 2).then_some(())
         })
         .await;
         let moment = Duration::from_micros(next_random(&mut state) % 200_000);
@@ -242,7 +243,7 @@ async fn no_kill_of_the_store_parts_a_change_from_its_row() {
         each_change_has_its_row(&stack).await;
     }
     let imports = imports.load(Ordering::Relaxed);
-    assert!(imports >= STORE_KILLS, "{imports}");
+    assert!(imports > STORE_KILLS, "{imports}");
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ async fn backend(authority: &Authority) -> RecordingBackend {
     RecordingBackend::start_with_tls(certificate.server_config(None)).await
 }
 
-/// Also of the handshake.
+/// No pause of the machine exceeds it. It includes the handshake.
 const PATIENT: &str = "timeouts.connect_seconds = 30";
 
 /// A gateway in front of one TLS backend, which trusts `$FOLDER/ca.pem`. `keys` are further keys of the version.

@@ -101,7 +101,7 @@ fn is_served_or_slow(response: &Response) -> bool {
     matches!(response.status.as_u16(), 200 | 504)
 }
 
-/// The same, until one succeeds.
+/// Waits until a login succeeds that may need the next fetch.
 async fn until_logged_in(stack: &Stack) {
     until_within(3 * WAIT_TIMEOUT, "a login to succeed", || async {
         (log_in(stack, "company").await.status == 200).then_some(())

@@ -187,23 +187,21 @@ impl Stack {
     ///
     /// When a program does not notice it in time.
     pub async fn interrupt_store(&self, programs: &[Program]) {
-        const STATES: [&str; 2] = ["change feed is lost", "change feed is restored"];
-        // The last line counts: a slow store loses a feed, too.
-        let each = async |text: &str| {
-            until(&format!("each {text}"), || {
-                let is_last = |log: String| {
-                    let last = STATES.iter().max_by_key(|state| log.rfind(**state));
-                    log.contains(text) && last == Some(&text)
-                };
-                let all = programs.iter().all(|one| is_last(self.log(*one)));
-                async move { all.then_some(()) }
-            })
-            .await;
+        // By the last line: a slow store loses a feed, too.
+        let is_lost = |program: &Program| {
+            let log = self.log(*program);
+            log.rfind("change feed is lost") > log.rfind("change feed is restored")
         };
         self.store().make_unavailable();
-        each(STATES[0]).await;
+        until("each change feed to be lost", || async {
+            programs.iter().all(is_lost).then_some(())
+        })
+        .await;
         self.store().make_available();
-        each(STATES[1]).await;
+        until("each change feed to be restored", || async {
+            (!programs.iter().any(is_lost)).then_some(())
+        })
+        .await;
     }
 
     /// Kills a program, as a crash would.

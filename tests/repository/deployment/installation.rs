@@ -87,7 +87,8 @@ impl Installation {
         fs::read_to_string(self.folder.path().join("front.log")).unwrap()
     }
 
-    /// Waits for the health checks of the containers to pass, and for those of the gateways: its backends come before it.
+    /// Waits for the health checks of the containers to pass, then for a gateway's checks of its backends, which are started
+    /// before it.
     async fn await_health(&mut self) {
         for (instance, _) in &self.programs {
             let config = self.config(*instance);

@@ -36,7 +36,7 @@ impl Stack {
         format!("http://{address}/api/v1/{path}")
     }
 
-    /// The response of one of several gateways to a GET of this path, whatever its status.
+    /// Sends a GET of this path to one of several gateways, and returns the response, whatever its status.
     ///
     /// # Panics
     ///

@@ -241,18 +241,16 @@ impl StackBuilder {
             Program::Gateway => 2,
             _ => 1,
         };
-        for number in 0..=2 {
-            let instances: Vec<_> = self
-                .instances()
-                .filter(|instance| wave(instance) == number)
-                .collect();
-            for instance in &instances {
+        let mut instances: Vec<_> = self.instances().collect();
+        instances.sort_by_key(wave);
+        for instances in instances.chunk_by(|one, other| wave(one) == wave(other)) {
+            for instance in instances {
                 let arguments = self.arguments(*instance, &stack);
                 stack.arguments.insert(*instance, arguments);
                 stack.spawn(*instance);
             }
             for instance in instances {
-                stack.ready(instance).await?;
+                stack.ready(*instance).await?;
             }
         }
         Ok(stack)

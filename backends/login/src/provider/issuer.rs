@@ -157,14 +157,14 @@ async fn keep(
         let result = fetch(&issuer, &http).await;
         if let Err(fault) = &result {
             let fault = fault.line();
-            // Whoever mends one fault sees the next.
+            // A new fault does not wait for the next minute: an operator who has fixed one sees the next.
             if fault != logged {
-                (logged, failures) = (fault.clone(), OnceAMinute::new());
+                (logged, failures) = (fault, OnceAMinute::new());
             }
             if let Some(fetches) = failures.count(Instant::now()) {
                 tracing::warn!(
                     issuer,
-                    fault,
+                    fault = logged,
                     fetches,
                     "cannot fetch what the OpenID provider publishes"
                 );
